@@ -5,6 +5,7 @@
     python -m bench.bystander  how long others wait while one client sends the worst   bystander.py, worst/
     python -m bench.large      a store of ten million items against a small one
     python -m bench.profiling  Hashrange's CPU us per request by function, for one workload
+    python -m bench.vectors    vector searches, beside numpy alone
     python -m bench.background a large table's background work, and gets beside it   background.py
 
 The parts, from the top one down:

@@ -24,6 +24,7 @@ holds, and what it refuses to know:
     lab          throttling and eventual reads, as on AWS
     access       who may do what: signatures, users, policies
     operations   one module per API operation, and the registry of them
+    vectors      searches vectors, in matrices that follow the writes
     partiql      PartiQL statements, as reads and writes of the other operations
     tables       definitions of tables; the one way to change an item, the one ordered read
     expressions  the four expression languages

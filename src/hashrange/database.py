@@ -109,6 +109,7 @@ class Database:
         self._jobs = self.imports, self.exports, self.backups, self.bulk
         self.deliveries = Deliverer(engine, settings)
         self._next_sweep = 0.0
+        self._kept: dict[str, Any] = {}
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
         self._tasks = self._workers.tasks
@@ -381,7 +382,7 @@ class Database:
         if settings.separate_accounts or settings.separate_regions:
             scope = scope_of(caller.account_id, caller.region, settings)
         billed = self.charge is not None or self.interest.costs
-        context = Context(caller, self.clock.now(), settings, _new_id, scope, billed, left)
+        context = Context(caller, self.clock.now(), settings, _new_id, scope, billed, left, self._kept)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
@@ -433,14 +434,14 @@ class Database:
             pass
 
     def snapshot(self) -> Snapshot:
-        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises Unsupported
-        (`storage.failures`) for a database on disk."""
+        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises alike."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Restore the state of `snapshot`, but not the clock; takes microseconds, and may be repeated. Raises
         Unsupported (`storage.failures`) for a database on disk."""
         self._rewinding().restore(snapshot)
+        self._kept.clear()
         self.background.forget()
         self.release_jobs()
         self.deliveries.forget()
@@ -480,6 +481,7 @@ class Database:
         self.engine.close()
         for work in (*self._jobs, self.deliveries):
             work.close()
+        self._kept.clear()
         self.clients.clear()
 
 

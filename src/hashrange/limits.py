@@ -56,6 +56,13 @@ ITEM_COLLECTION_BYTES_MAX: Final = 10 * 1024 * 1024 * 1024
 READ_UNIT_BYTES: Final = 4_096
 WRITE_UNIT_BYTES: Final = 1_024
 
+VECTOR_INDEXES_MAX: Final = 5
+VECTOR_DIMENSIONS_MAX: Final = 4_096
+VECTOR_FILTERS_MAX: Final = 18
+VECTOR_RESULTS_MAX: Final = 100
+VECTOR_ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+VECTOR_REQUEST_BYTES_MIN: Final = 1_024
+
 REQUEST_BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 # The longest part of a request that an error's text shows, and the longest text of an error. The service's
 # own limits are unknown.

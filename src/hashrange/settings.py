@@ -43,8 +43,13 @@ class Settings:
         table with local indexes; AWS's limit is 10 GB.
     gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
         with 0 they are up to date at once, which hides mistakes in programs that read their own writes there.
-    transaction_seconds: how long a transaction holds its items, so that other requests get a
-        TransactionConflictException; with 0 this cannot happen.
+    vector_fill_seconds: how long a vector index is filled; at least, if it is added to a table that exists.
+        On AWS this takes many minutes, however few items there are.
+    vector_start_seconds: how long it then refuses searches; AWS may do so for a while after the index has
+        become ACTIVE.
+    vector_memory_bytes: memory for searched vectors; beyond that a search reads them from the store.
+    transaction_seconds: how long a transaction holds its items; meanwhile other requests get a
+        TransactionConflictException. With 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
     stream_shard_seconds: how old a shard of a stream gets; it is then closed and a child opened, which
         consumers have to follow; on AWS about 4 hours.
@@ -57,7 +62,7 @@ class Settings:
     recovery_lag_seconds: how long after a write its table can be restored to that moment; on AWS five
         minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
-    policy_changes_limited: refuse a second change of a policy within 15 s; AWS does.
+    policy_changes_limited: refuse a second change of a policy in 15 s; AWS does.
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store instead of folders: `aws`, or the URL of a store that speaks S3's protocol.
         boto3 finds the credentials.
@@ -82,6 +87,9 @@ class Settings:
     update_seconds: float = 0.0
     item_collection_bytes_max: int = ITEM_COLLECTION_BYTES_MAX
     gsi_delay_seconds: float = 0.0
+    vector_fill_seconds: float = 0.0
+    vector_start_seconds: float = 0.0
+    vector_memory_bytes: int = 256 * 1024 * 1024
     transaction_seconds: float = 0.0
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0

@@ -35,6 +35,7 @@ from hashrange.shapes.vocabulary import (
     Timestamp,
 )
 from hashrange.storage.memory import MemoryEngine
+from vector_tables import index_of
 
 Json = dict[str, Any]
 Put = Callable[[Any], Json]
@@ -152,6 +153,10 @@ SMALLEST: dict[str, tuple[Json, str]] = {
         "OK",
     ),
     "Scan": ({"TableName": "music"}, "OK"),
+    "SearchVectors": (
+        {"TableName": "music", "IndexName": "near", "SearchVector": [{"N": "1"}, {"N": "2"}], "TopK": 1},
+        "OK",
+    ),
     "StartBulkPutItems": (
         {
             "TableName": "music",
@@ -196,7 +201,7 @@ class World:
         settings = Settings(s3_dir=str(folder), backup_dir=str(folder / "backups"))
         self.database = Database(MemoryEngine(), clock=ManualClock(), settings=settings)
         stream = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
-        self.ask("CreateTable", {**TABLE, "StreamSpecification": stream})
+        self.ask("CreateTable", {**TABLE, "StreamSpecification": stream, "VectorIndexes": [index_of()]})
         self.ask("UpdateContinuousBackups", SMALLEST["UpdateContinuousBackups"][0])
         self.stream = self.ask("DescribeTable", {"TableName": "music"})["Table"]["LatestStreamArn"]
         described = self.ask("DescribeStream", {"StreamArn": self.stream})["StreamDescription"]

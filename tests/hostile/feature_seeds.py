@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from vector_tables import listed
+
 KINESIS = "arn:aws:kinesis:us-east-1:000000000000:stream/hostile"
 PRECISION = "ApproximateCreationDateTimePrecision"
 SCALING = {
@@ -16,6 +18,14 @@ SCALING = {
 def of(main: str) -> dict[str, list[dict[str, Any]]]:
     """The requests, about the table called `main`."""
     return {
+        "SearchVectors": [
+            {
+                "TableName": main, "IndexName": "nearby", "ReturnConsumedCapacity": "INDEXES",
+                "SearchVector": listed((1, -0.25))["L"], "TopK": 3, "ProjectionExpression": "pk, v",
+                "SearchConditionExpression": "g = :g",
+                "ExpressionAttributeValues": {":g": {"S": "g1"}},
+            },
+        ],
         "EnableKinesisStreamingDestination": [
             {
                 "TableName": main,

@@ -12,6 +12,7 @@ import orjson
 from golden_scripts import SCRIPTS, request_of, steps
 from hashrange.operations import REGISTRY
 from hostile import feature_seeds
+from vector_tables import index_of, listed
 
 Json = dict[str, Any]
 Ask = Callable[[str, Json], Json]
@@ -38,6 +39,7 @@ def _typed(**types: str) -> list[Json]:
     return [{"AttributeName": name, "AttributeType": kind} for name, kind in types.items()]
 
 
+_IN_G: Json = {"AttributeName": "g", "SearchSchemaElementType": "HASH"}
 CREATE_MAIN: Json = {
     "TableName": MAIN,
     "AttributeDefinitions": _typed(pk="S", sk="N", l="S", g="S", b="B", r="S"),
@@ -62,6 +64,7 @@ CREATE_MAIN: Json = {
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         },
     ],
+    "VectorIndexes": [index_of("nearby", SearchSchema=[_IN_G])],
     "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     "Tags": [{"Key": "team", "Value": "a"}],
 }
@@ -102,6 +105,7 @@ ITEM: Json = {
     "ns": {"NS": ["1", "2.5"]},
     "bs": {"BS": ["AA==", "AQ=="]},
     "list": {"L": [{"N": "1"}, {"S": "x"}, {"L": [{"M": {}}]}]},
+    "v": listed((0.5, -1)),
     "map": {"M": {"a": {"M": {"b": {"L": [{"N": "7"}]}}}, "c.d": {"S": "dot"}}},
 }
 _KEY: Json = {"pk": {"S": "a"}, "sk": {"N": "1"}}

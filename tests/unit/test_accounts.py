@@ -22,6 +22,7 @@ from hashrange.protocol import Call, Wire
 from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
+from vector_tables import index_of
 
 ONE, OTHER = "111111111111", "222222222222"
 ACCOUNTS = Settings(separate_accounts=True)
@@ -56,6 +57,7 @@ class World:
             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+            VectorIndexes=[{**index_of("nearby", 1), "VectorAttribute": {"AttributeName": "place"}}],
         )
         self(caller, "PutItem", TableName=name, Item={**KEY, "v": {"S": value}})
 
@@ -128,6 +130,9 @@ OPERATIONS: dict[str, dict[str, Any]] = {
         "ExpressionAttributeValues": {":k": {"S": "k"}},
     },
     "Scan": {"TableName": "pages"},
+    "SearchVectors": {
+        "TableName": "pages", "IndexName": "nearby", "SearchVector": [{"N": "1"}], "TopK": 1
+    },
     "TransactGetItems": {"TransactItems": [{"Get": {"TableName": "pages", "Key": KEY}}]},
     "TransactWriteItems": {"TransactItems": [{"Delete": {"TableName": "pages", "Key": KEY}}]},
     "UpdateItem": {"TableName": "pages", "Key": KEY},

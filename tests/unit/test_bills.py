@@ -133,7 +133,7 @@ def test_the_bill_is_what_the_answer_shows(how: str, reruns: bool) -> None:
 
 def test_every_operation_that_consumes_has_a_bill() -> None:
     consuming = {name for name, entry in REGISTRY.items() if entry.consumes}
-    assert {operation for operation, _ in REQUESTS} | {"GetRecords"} == consuming
+    assert {operation for operation, _ in REQUESTS} | {"GetRecords", "SearchVectors"} == consuming
     assert consuming & {"CreateTable", "ListTables", "GetShardIterator"} == set()
 
 
@@ -226,6 +226,30 @@ def test_reading_a_stream_costs_a_unit_of_streams_for_each_get_records(how: str)
         [[part]] = bills
         assert (part.table_name, part.stream, part.table) == ("other", 1, 0.0)
         bills.clear()
+
+
+def test_a_search_of_vectors_pays_for_bytes() -> None:
+    database, bills = made(MemoryEngine()), list[Bill]()
+    index = {
+        "IndexName": "near",
+        "VectorAttribute": {"AttributeName": "v"},
+        "Projection": {"ProjectionType": "ALL"},
+        "Dimensions": 64,
+        "DistanceFunction": "COSINE",
+    }
+    database.execute("UpdateTable", {"TableName": "other", "VectorIndexUpdates": [{"Create": index}]})
+    database.charge = lambda operation, caller, bill: bills.append(bill)
+    vector = [{"N": "1"}] * 64
+    database.execute("PutItem", {"TableName": "other", "Item": {"p": {"S": "a"}, "v": {"L": vector}}})
+    search = {"TableName": "other", "IndexName": "near", "SearchVector": vector, "TopK": 1}
+    answer = database.execute("SearchVectors", search | {"ReturnConsumedCapacity": "TOTAL"})
+    database.execute("SearchVectors", copy.deepcopy(search))
+    [[written], *searched] = bills
+    assert written.vectors == {"near": 1_024}
+    assert [part.vectors for [part] in searched] == [
+        {"near": answer["ConsumedCapacity"]["VectorSearchRequestBytes"]}
+    ] * 2
+    assert all(part.table == 0 for [part] in searched)
 
 
 def test_a_repeated_transaction_pays_for_reading() -> None:

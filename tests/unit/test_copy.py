@@ -36,6 +36,8 @@ from hashrange.storage.failures import OutdatedFormat, StorageError, StoreDamage
 from hashrange.storage.moving import Record, Sums
 from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.numbering import find_logs
+from vector_tables import World as Vectors
+from vector_tables import index_of, key_of
 
 SPACES = (0, 64, 65)
 LOGS = (70, 71)
@@ -200,6 +202,25 @@ def test_every_log_is_known(places: Places) -> None:
     _, numbers = contents(store)
     assert numbers.last.keys() <= found
     assert len(numbers.last) == 3
+
+
+@pytest.mark.parametrize("way", ["directory schema", "schema schema", "schema directory"])
+def test_the_changes_of_a_vector_index_go_on(places: Places, way: str) -> None:
+    """A search follows their numbers, so these must go on above those of the first store."""
+    origin, target = (places.new(kind) for kind in way.split())
+    world = Vectors(origin.open())
+    world.create(index_of())
+    for number in range(20):
+        world.put(number, [number, 1])
+    world.database.close()
+    copied(origin, target)
+    world = Vectors(target.open())
+    assert len(world.search([1, 0], 30)) == 20
+    world.put(20, [1, 0])
+    world("DeleteItem", TableName="table", Key=key_of(19))
+    assert [result["Item"]["s"]["N"] for result in world.search([1, 0], 2)] == ["20", "18"]
+    assert list(check(world.database.engine)) == []
+    world.database.close()
 
 
 @pytest.mark.parametrize("kind", ["directory", "schema"])

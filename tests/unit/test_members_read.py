@@ -27,6 +27,7 @@ from hashrange.shapes import OPERATIONS
 from hashrange.shapes.vocabulary import List, Map, Shape, String, Structure
 from hashrange.storage.memory import MemoryEngine
 from hostile import seeds
+from vector_tables import index_of
 
 _NOTE: set[str] = set()
 
@@ -37,7 +38,6 @@ WITHOUT_EFFECT = {
     r"ListGlobalTables\.(Limit|ExclusiveStartGlobalTableName)": "the same: the list is always empty",
     r"UpdateTable\..*\.DisassociationMode": "it has one value, and shapes check that it is there",
     r"DisableKinesis\w+\.\w+\.ApproximateCreationDateTimePrecision": "refused, whatever it is",
-    r".*\.Vector.*": "vector indexes are not here yet",
 }
 
 
@@ -57,6 +57,10 @@ INDEX: dict[str, Any] = {
     "OnDemandThroughput": CEILINGS,
     "WarmThroughput": WARM,
 }
+NEAR = index_of(
+    SearchSchema=[{"AttributeName": "g", "SearchSchemaElementType": "HASH"}],
+    Projection={"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]},
+)
 TABLE: dict[str, Any] = {
     "TableName": "music",
     "AttributeDefinitions": [
@@ -68,6 +72,7 @@ TABLE: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
     "LocalSecondaryIndexes": [LOCAL],
     "GlobalSecondaryIndexes": [INDEX],
+    "VectorIndexes": [NEAR],
     "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
 }
 RECOVERY = {
@@ -79,6 +84,7 @@ OVERRIDES: dict[str, Any] = {
     "SSESpecificationOverride": KEY_OF_OURS,
     "LocalSecondaryIndexOverride": [LOCAL],
     "GlobalSecondaryIndexOverride": [INDEX],
+    "VectorIndexOverride": [NEAR],
 }
 OF_INDEX = {"IndexName": "by-g", "ProvisionedThroughputOverride": {"ReadCapacityUnits": 5}}
 IMPORT: dict[str, Any] = {"S3BucketSource": {"S3Bucket": "a-bucket"}, "InputFormat": "ION"}
@@ -88,6 +94,8 @@ REST: list[tuple[str, dict[str, Any]]] = [
                                    "UseLatestRestorableTime": True, **OVERRIDES}),
     ("UpdateTable", {"TableName": "past", "AttributeDefinitions": TABLE["AttributeDefinitions"],
                      "GlobalSecondaryIndexUpdates": [{"Create": {**INDEX, "IndexName": "again"}}]}),
+    ("UpdateTable", {"TableName": "past", "AttributeDefinitions": TABLE["AttributeDefinitions"],
+                     "VectorIndexUpdates": [{"Create": {**NEAR, "IndexName": "nearer"}}]}),
     ("UpdateTable", {"TableName": "music", "ReplicaUpdates": [
         {"Create": {"RegionName": "eu-west-1", "ProvisionedThroughputOverride": {"ReadCapacityUnits": 5},
                     "GlobalSecondaryIndexes": [OF_INDEX]}}]}),
@@ -101,7 +109,8 @@ REST: list[tuple[str, dict[str, Any]]] = [
             {**INDEX, "ProvisionedThroughput": UNITS, "OnDemandThroughput": {}}]}}),
     ("ImportTable", {**IMPORT, "TableCreationParameters": {
         **{name: TABLE[name] for name in ("AttributeDefinitions", "KeySchema", "BillingMode")},
-        "TableName": "on-demand", "OnDemandThroughput": CEILINGS, "GlobalSecondaryIndexes": [INDEX]}}),
+        "TableName": "on-demand", "OnDemandThroughput": CEILINGS, "GlobalSecondaryIndexes": [INDEX],
+        "VectorIndexes": [NEAR]}}),
 ]  # fmt: skip
 
 
@@ -203,7 +212,8 @@ def play_seeds(folder: Path) -> None:
     ask("RestoreTableFromBackup", {
         "BackupArn": backup, "TargetTableName": "units", "BillingModeOverride": "PROVISIONED",
         "ProvisionedThroughputOverride": UNITS,
-        "GlobalSecondaryIndexOverride": [{**provisioned, "ProvisionedThroughput": UNITS}]})  # fmt: skip
+        "GlobalSecondaryIndexOverride": [{**provisioned, "ProvisionedThroughput": UNITS}],
+        "VectorIndexOverride": []})  # fmt: skip
     database.settle()
     for operation, request in [*REST, *((name, one) for name, each in streams.items() for one in each)]:
         ask(operation, request)

@@ -84,6 +84,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
             "PutItem",
             "Query",
             "Scan",
+            "SearchVectors",
             "TransactGetItems.TransactItems[].Get",
             "TransactWriteItems.TransactItems[].ConditionCheck",
             "TransactWriteItems.TransactItems[].Delete",

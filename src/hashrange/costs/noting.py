@@ -88,6 +88,8 @@ def scans(operation: str, statement: Any, engine: Engine, scope: str) -> bool:
     except (ServiceError, StorageError, TypeError):
         return False  # it was refused
     index = None if select.index is None else table.index(select.index)
+    if index is not None and index.vector is not None:
+        return False  # it was refused
     access = plan(prepared, table.key if index is None else index.key)
     return not access.partition and not access.branches
 

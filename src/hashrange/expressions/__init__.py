@@ -11,6 +11,7 @@
     paths          document paths: read, sparse copy, overlap
     conditions     condition and filter expressions
     key_conditions  key conditions
+    search_conditions  conditions of a vector search
     projections    projections
     updates        updates
     memo           processes no large value of a request twice
@@ -24,6 +25,7 @@ from hashrange.expressions import legacy
 from hashrange.expressions.conditions import Condition, condition
 from hashrange.expressions.key_conditions import INDEXABLE, KeyComparison, KeyCondition, key_condition
 from hashrange.expressions.projections import Projection, projection
+from hashrange.expressions.search_conditions import search_condition
 from hashrange.expressions.substitutions import MapViolation, Substitutions
 from hashrange.expressions.updates import Update, update
 
@@ -40,5 +42,6 @@ __all__ = [
     "key_condition",
     "legacy",
     "projection",
+    "search_condition",
     "update",
 ]

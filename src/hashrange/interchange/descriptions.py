@@ -16,6 +16,7 @@ _CREATE_MEMBERS: Final = (
     "KeySchema",
     "LocalSecondaryIndexes",
     "GlobalSecondaryIndexes",
+    "VectorIndexes",
     "BillingMode",
     "ProvisionedThroughput",
     "OnDemandThroughput",
@@ -32,6 +33,14 @@ _INDEX_MEMBERS: Final = (
     "Projection",
     "ProvisionedThroughput",
     "OnDemandThroughput",
+)
+_VECTOR_MEMBERS: Final = (
+    "IndexName",
+    "VectorAttribute",
+    "SearchSchema",
+    "Projection",
+    "Dimensions",
+    "DistanceFunction",
 )
 
 
@@ -53,6 +62,11 @@ def create_request(given: Mapping[str, Any]) -> Request:
     for member in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes"):
         if member in create:
             create[member] = [_index(index) for index in create[member]]
+    if "VectorIndexes" in create:
+        create["VectorIndexes"] = [
+            {member: index[member] for member in _VECTOR_MEMBERS if index.get(member) is not None}
+            for index in create["VectorIndexes"]
+        ]
     _limit(create)
     mode = given.get("BillingMode") or (given.get("BillingModeSummary") or {}).get("BillingMode")
     throughput = _throughput(create.pop("ProvisionedThroughput", None))

@@ -5,6 +5,7 @@
     statements        PartiQL
     tables            create, describe, change and delete tables; tags, time to live
     replicas          the members of a global table
+    vectors           items by their vectors
     exports           tables, or their changes, to the objects of a bucket
     imports           tables from the objects of a bucket
     bulk              the objects of a bucket into a table that exists
@@ -166,6 +167,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     "RestoreTableFromBackup": _operation("backups.restore_from_backup", writes=True),
     "RestoreTableToPointInTime": _operation("backups.restore_to_point_in_time", writes=True),
     "Scan": _operation("reads.scan", consumes=True),
+    "SearchVectors": _operation("vectors.search_vectors", consumes=True),
     "StartBulkPutItems": _operation("bulk.start_bulk_put_items", writes=True),
     "TagResource": _operation("tables.tags", "prepare_tag", writes=True),
     "TransactGetItems": _operation("reads.transact_get_items", consumes=True),

@@ -44,9 +44,10 @@ class Caller(NamedTuple):
 class Context:
     """The context of a call. `now` is in seconds since the epoch; `new_id` makes a new UUID; `scope` selects
     the caller's tables (`tables.definitions.catalog`); `billed`: the bill is needed. `left` are the members
-    of a batch that a fault leaves unprocessed, by their positions in the request."""
+    of a batch that a fault leaves unprocessed, by their positions in the request. `kept` is what operations
+    keep in memory between the requests to a database, by names of their own."""
 
-    __slots__ = ("billed", "caller", "left", "new_id", "now", "scope", "settings")
+    __slots__ = ("billed", "caller", "kept", "left", "new_id", "now", "scope", "settings")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Context:
         scope: str = "",
         billed: bool = False,
         left: frozenset[int] = NONE_LEFT,
+        kept: dict[str, Any] | None = None,
     ) -> None:
         self.caller = caller
         self.now = now
@@ -65,6 +67,7 @@ class Context:
         self.scope = scope
         self.billed = billed
         self.left = left
+        self.kept = {} if kept is None else kept
 
 
 NOTHING: Answer = {}

@@ -207,7 +207,7 @@ def select(
 def _check_index(table: Table, statement: Select) -> None:
     """Refuse an index that statements cannot read, then a `COUNT(*)`."""
     index = None if statement.index is None else table.index(statement.index)
-    if index is not None and not index.key.is_simple:
+    if index is not None and index.vector is None and not index.key.is_simple:
         raise ValidationException(_SEVERAL_ATTRIBUTES)
     if statement.refusal is not None:
         raise ValidationException(statement.refusal)
@@ -222,7 +222,7 @@ def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> S
         index = table.index(index_name)
         if index is None:
             raise ValidationException(_NO_INDEX)
-        if index.is_global and consistent:
+        if index.kind == "global" and consistent:
             raise ValidationException(_GSI_CONSISTENT)
     return sources.open_source(table, index_name, consistent=consistent)
 

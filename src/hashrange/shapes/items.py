@@ -185,6 +185,20 @@ SCAN: Final = Structure(
         "ConsistentRead": BOOLEAN,
     },
 )
+SEARCH_VECTORS: Final = Structure(
+    "SearchVectorsInput",
+    {
+        "TableName": required(TABLE_ARN),
+        "IndexName": required(INDEX_NAME),
+        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+        "ExpressionAttributeNames": EXPRESSION_NAMES,
+        "ExpressionAttributeValues": EXPRESSION_VALUES,
+        "ProjectionExpression": TEXT,
+        "SearchVector": required(List(ATTRIBUTE_VALUE, 1, limits.VECTOR_DIMENSIONS_MAX)),
+        "SearchConditionExpression": TEXT,
+        "TopK": required(POSITIVE_INTEGER),
+    },
+)
 
 # ----------------------------------------------------------------------------------------- batches
 
@@ -312,6 +326,7 @@ OPERATIONS: Final = {
     "UpdateItem": UPDATE_ITEM,
     "DeleteItem": DELETE_ITEM,
     "Query": QUERY,
+    "SearchVectors": SEARCH_VECTORS,
     "Scan": SCAN,
     "BatchGetItem": BATCH_GET_ITEM,
     "BatchWriteItem": BATCH_WRITE_ITEM,

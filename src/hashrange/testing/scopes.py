@@ -120,7 +120,21 @@ class Scope:
             return False
         if self.endpoint_url is None:
             return not url.startswith(_served)
-        return url == self.endpoint_url or url.startswith(self.endpoint_url + "/")
+        end = self.endpoint_url
+        return any(own == end or own.startswith(end + "/") for own in _as_of_tables(url))
+
+
+def _as_of_tables(url: str) -> Iterator[str]:
+    """The URL, and for one of a vector search those that the client's other requests go to: AWS has endpoints
+    of their own for searches."""
+    yield url
+    scheme, _, host = url.partition("://")
+    if host.startswith("search-dynamodb."):
+        yield f"{scheme}://{host.removeprefix('search-')}"
+    account_id, found, rest = host.partition(".search-ddb.")
+    if found:
+        yield f"{scheme}://{account_id}.ddb.{rest}"
+        yield f"{scheme}://dynamodb.{rest}"
 
 
 _entered: tuple[Scope, ...] = ()

@@ -104,6 +104,9 @@ def _acts(operation: str, request: Request) -> Iterator[Act]:
             kind, part = next((kind, part) for kind, part in content.items() if part is not None)
             action = _MEMBERS[kind]
             yield _on_item(action, part, request, {"dynamodb:enclosingoperation": (operation,)})
+    elif operation == "SearchVectors":
+        # The condition keys of fine-grained access are not there. [docs] Security and access control
+        yield Act(operation, request["TableName"], request["IndexName"])
     elif operation in _READS or operation in _WRITES:
         yield _on_item(operation, request, request, {})
     else:

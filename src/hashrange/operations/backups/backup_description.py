@@ -24,6 +24,10 @@ from hashrange.tables.definitions.table import Table
 _UNITS: Final = ("ReadCapacityUnits", "WriteCapacityUnits")
 _LOCAL: Final = ("IndexName", "KeySchema", "Projection")
 _GLOBAL: Final = (*_LOCAL, "ProvisionedThroughput", "OnDemandThroughput")
+_VECTOR: Final = (
+    *("IndexName", "VectorAttribute", "SearchSchema", "Projection"),
+    *("Dimensions", "DistanceFunction"),
+)
 
 
 def kept(reader: Reader, table: Table, caller: Caller, now: float) -> dict[str, Any]:
@@ -51,6 +55,8 @@ def kept(reader: Reader, table: Table, caller: Caller, now: float) -> dict[str, 
             _picked(index, _GLOBAL) | {"ProvisionedThroughput": _units(index["ProvisionedThroughput"])}
             for index in globals_
         ]
+    if "VectorIndexes" in shown:
+        features["VectorIndexes"] = [_picked(index, _VECTOR) for index in shown["VectorIndexes"]]
     if "StreamSpecification" in shown:
         features["StreamDescription"] = shown["StreamSpecification"]
     if table.ttl is not None:
@@ -100,6 +106,8 @@ def table_of(backup: Backup, context: Context) -> Table:
             {member: value for member, value in index.items() if member != unused}
             for index in features["GlobalSecondaryIndexes"]
         ]
+    if features.get("VectorIndexes"):
+        request["VectorIndexes"] = features["VectorIndexes"]
     request = msgspec.json.decode(
         msgspec.json.encode(request)
     )  # a copy, because the check changes its argument

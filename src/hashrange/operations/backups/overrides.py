@@ -15,10 +15,14 @@ import msgspec
 
 from hashrange.errors import ValidationException
 from hashrange.operations.context import Context, Request
-from hashrange.operations.tables import definition, throughput
+from hashrange.operations.tables import definition, throughput, vector_definitions
 from hashrange.tables.definitions import replicas
 from hashrange.tables.definitions.table import Index, KeyAttribute, Table, Throughput
 
+_NO_MATCH = (
+    "Index {name} does not match a secondary index that existed in the source table and cannot be created "
+    "during the restore operation"
+)
 _CEILINGS = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
 
 
@@ -49,10 +53,14 @@ def restored(
     seen = replicas.seen_from(source, context.caller.region)
     mode: Any = request.get("BillingModeOverride") or seen.billing_mode
     units, ceilings = _table_throughput(seen, request, mode)
-    indexes = [*_local_indexes(seen, request), *_global_indexes(seen, request, mode)]
+    indexes = [
+        *_local_indexes(seen, request),
+        *_global_indexes(seen, request, mode),
+        *_vector_indexes(seen, request, mode),
+    ]
     definition.check_indexes(indexes)
-    schemas = (seen.key, *(index.key for index in indexes))
-    names = {attribute.name for schema in schemas for attribute in schema.attributes()}
+    vector_definitions.check_together(indexes)
+    names = {attribute.name for index in indexes for attribute in index.attributes()} | seen.key_names
     now = context.now
     return Table(
         name=name,
@@ -61,7 +69,7 @@ def restored(
         created=now,
         key=seen.key,
         attribute_types={used: type_ for used, type_ in seen.attribute_types.items() if used in names},
-        indexes=tuple(msgspec.structs.replace(index, space=new_space()) for index in indexes),
+        indexes=tuple(index.placed(new_space) for index in indexes),
         collection_space=new_space() if any(not index.is_global for index in indexes) else 0,
         billing_mode=mode,
         billing_changed=now if mode == "PAY_PER_REQUEST" else None,
@@ -112,7 +120,7 @@ def _local_indexes(source: Table, request: Request) -> list[Index]:
 
 
 def _global_indexes(source: Table, request: Request, mode: str) -> list[Index]:
-    own = [index for index in source.indexes if index.is_global]
+    own = [index for index in source.indexes if index.kind == "global"]
     given = request.get("GlobalSecondaryIndexOverride")
     if given is None:
         return [_global(index, index.name, {}, mode) for index in own]
@@ -130,6 +138,35 @@ def _global_indexes(source: Table, request: Request, mode: str) -> list[Index]:
         throughput.check_ceilings(override.get("OnDemandThroughput"), mode, throughput.Of(name))
         made.append(_global(index, name, override, mode))
     return made
+
+
+def _vector_indexes(source: Table, request: Request, mode: str) -> list[Index]:
+    """The vector indexes: all of the source, or those that the request lists, which may rename them."""
+    own = [index for index in source.indexes if index.vector is not None]
+    given = request.get("VectorIndexOverride")
+    chosen = own if given is None else [_matching_vector(own, override, source) for override in given]
+    if chosen:
+        vector_definitions.check_billing(mode)
+    names = [index.name for index in own] if given is None else [part["IndexName"] for part in given]
+    return [
+        msgspec.structs.replace(_fresh(index), name=name) for index, name in zip(chosen, names, strict=True)
+    ]
+
+
+def _matching_vector(own: list[Index], given: Request, source: Table) -> Index:
+    """The vector index of the source with the definition of an override."""
+    wanted = vector_definitions.index(given, source.attribute_types)
+    for index in own:
+        if _definition_of(index) == _definition_of(wanted):
+            return index
+    raise ValidationException(_NO_MATCH.format(name=given["IndexName"]))
+
+
+def _definition_of(index: Index) -> tuple[Any, ...]:
+    """What an override of a vector index must repeat."""
+    vector = index.vector
+    shape = None if vector is None else (vector.attribute, vector.dimensions, vector.distance)
+    return shape, index.key, set(index.attributes()), index.projection, set(index.included)
 
 
 def _global(index: Index, name: str, given: Mapping[str, Any], mode: str) -> Index:
@@ -150,6 +187,11 @@ def _global(index: Index, name: str, given: Mapping[str, Any], mode: str) -> Ind
 
 def _fresh(index: Index) -> Index:
     """A new index like this one, without its state."""
+    vector = index.vector
+    if vector is not None:
+        vector = msgspec.structs.replace(
+            vector, changes=0, allocated_at=0.0, filled_at=0.0, served_at=0.0
+        )
     return Index(
         index.name,
         index.is_global,
@@ -159,6 +201,7 @@ def _fresh(index: Index) -> Index:
         index.included,
         index.throughput,
         index.on_demand,
+        vector=vector,
     )
 
 
@@ -170,10 +213,7 @@ def _matching(own: list[Index], given: Mapping[str, Any]) -> Index:
         same_key = elements == [*_elements(index.key.partition, "HASH"), *_elements(index.key.sort, "RANGE")]
         if same_key and kind == index.projection and set(included) == set(index.included):
             return index
-    raise ValidationException(
-        f"Index {given['IndexName']} does not match a secondary index that existed in the source table and "
-        "cannot be created during the restore operation"
-    )
+    raise ValidationException(_NO_MATCH.format(name=given["IndexName"]))
 
 
 def _elements(attributes: tuple[KeyAttribute, ...], kind: str) -> list[tuple[str, str]]:

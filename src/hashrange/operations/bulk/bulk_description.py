@@ -85,7 +85,11 @@ def _usage(reader: Reader, job: BulkPut, caller: Caller) -> dict[str, Any]:
     }
     table = catalog.find_full(reader, job.table_full_name)
     for index in table.indexes if table is not None and table.id == job.table_id else ():
-        if index.name in usage:
+        if index.vector is not None and index.name in usage:
+            vectors = shown.setdefault("VectorIndexes", {})
+            vectors[index.name] = {"BulkPutVectorBytes": usage[index.name]}
+            shown["BulkPutBytes"] -= usage[index.name]
+        elif index.name in usage:
             kind = "GlobalSecondaryIndexes" if index.is_global else "LocalSecondaryIndexes"
             shown.setdefault(kind, {})[index.name] = {"BulkPutBytes": usage[index.name]}
     return shown

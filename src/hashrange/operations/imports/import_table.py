@@ -43,6 +43,7 @@ _MEMBERS: Final = (
     "OnDemandThroughput",
     "SSESpecification",
     "GlobalSecondaryIndexes",
+    "VectorIndexes",
 )
 _MILLIS: Final = 1_000
 _ID_CHARS: Final = 8

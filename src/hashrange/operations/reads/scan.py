@@ -23,7 +23,9 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
 
     def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, reading.table, context.scope)
-        source = sources.open_source(table, reading.index, consistent=reading.consistent)
+        source = sources.open_source(
+            table, reading.index, consistent=reading.consistent, vector=sources.VECTOR_SCANNED
+        )
         start = _start(source, reading.start, reading) if reading.start is not None else None
         pages.check_attributes(source, reading)
         page = begun.take(source)

@@ -326,7 +326,7 @@ def _with_settings(table: Table, replica: Replica, part: Request, now: float) ->
     own = dict(replica.indexes)
     for setting in part.get("GlobalSecondaryIndexes") or ():
         index = table.index(setting["IndexName"])
-        if index is not None:
+        if index is not None and index.vector is None:
             base = (index.throughput.read_units, (index.on_demand or {}).get("MaxReadRequestUnits"))
             own[index.name] = _override(own.get(index.name, Override()), setting, *base)
     return msgspec.structs.replace(replica, indexes=own, **changes)

@@ -4,6 +4,8 @@
     table_description     the TableDescription of answers
     throughput            provisioned units, on-demand maximums, warm throughput
     index_changes         GlobalSecondaryIndexUpdates of an UpdateTable
+    vector_definitions    the rules of a vector index's definition
+    vector_changes        VectorIndexUpdates of an UpdateTable
     stream_changes        StreamSpecification of CreateTable and UpdateTable
     tags, time_to_live    the operations on these
     update_combinations   which changes of an UpdateTable may share a request

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_arn, table_name
-from hashrange.operations.tables import definition, stream_changes, table_description, tags, throughput
+from hashrange.operations.tables import (
+    definition,
+    stream_changes,
+    table_description,
+    tags,
+    throughput,
+    vector_definitions,
+)
 from hashrange.storage.api import Transaction
-from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions import catalog, states
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Policy, Table
 
 # The service makes a replica of a table of another account.
@@ -76,6 +81,7 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
     types = definition.attribute_types(request["AttributeDefinitions"])
     key = definition.key_schema(request["KeySchema"], types)
     _check_index_lists(request, has_sort_key=bool(key.sort))
+    vector_definitions.check_list(request.get("VectorIndexes"), billing_mode)
     indexes = _indexes(request, types, key, billing_mode)
     throughput.check_new_warm(warm, throughput.provisioned(given), billing_mode)
     definition.check_class(request.get("TableClass"))
@@ -96,7 +102,9 @@ def check(request: Request, context: Context) -> Callable[[Callable[[], int]], T
             created=now,
             key=key,
             attribute_types=types,
-            indexes=tuple(msgspec.structs.replace(index, space=new_space()) for index in indexes),
+            indexes=tuple(
+                states.begun_with_table(index.placed(new_space), now, settings) for index in indexes
+            ),
             collection_space=new_space() if request.get("LocalSecondaryIndexes") else 0,
             billing_mode=billing_mode,
             billing_changed=now if billing_mode == "PAY_PER_REQUEST" else None,
@@ -137,14 +145,18 @@ def _indexes(request: Request, types: dict[str, KeyType], key: KeySchema, billin
         (index, definition.index_key_schema(index["KeySchema"], types, is_global=True))
         for index in request.get("GlobalSecondaryIndexes") or ()
     ]
-    definition.check_all_used(types, [key, *(index_key for _, index_key in (*local, *global_))])
+    vectors = [vector_definitions.index(given, types) for given in request.get("VectorIndexes") or ()]
+    schemas = [KeySchema(index.attributes()) for index in vectors]
+    definition.check_all_used(types, [key, *(index_key for _, index_key in (*local, *global_)), *schemas])
     for index, index_key in local:
         definition.check_local_key(index["IndexName"], index_key, key)
     indexes = [
         *(definition.local_index(index, index_key) for index, index_key in local),
         *(definition.global_index(index, index_key, billing_mode) for index, index_key in global_),
+        *vectors,
     ]
     definition.check_indexes(indexes)
+    vector_definitions.check_together(indexes)
     return indexes
 
 

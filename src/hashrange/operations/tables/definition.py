@@ -189,6 +189,14 @@ def global_index(request: Request, key: KeySchema, billing_mode: str, *, updatin
     )
 
 
+def described_projection(index: Index) -> dict[str, Any]:
+    """The projection of an index, as descriptions show it."""
+    shown: dict[str, Any] = {"ProjectionType": index.projection}
+    if index.included:
+        shown["NonKeyAttributes"] = sorted(index.included)
+    return shown
+
+
 def check_indexes(indexes: Sequence[Index]) -> None:
     """Check the rules about all indexes of a table together."""
     names = [index.name for index in indexes]
@@ -199,11 +207,11 @@ def check_indexes(indexes: Sequence[Index]) -> None:
         raise ValidationException(
             f"{INVALID}Number of LocalSecondaryIndexes exceeds per-table limit of {LSI_MAX}"
         )
-    if sum(index.is_global for index in indexes) > GSI_MAX:
+    if sum(index.kind == "global" for index in indexes) > GSI_MAX:
         raise ValidationException(
             f"{INVALID}GlobalSecondaryIndex count exceeds the per-table limit of {GSI_MAX}"
         )
-    if sum(len(index.included) for index in indexes) > INDEX_NON_KEY_ATTRIBUTES_MAX:
+    if sum(len(index.included) for index in indexes if index.vector is None) > INDEX_NON_KEY_ATTRIBUTES_MAX:
         raise ValidationException(
             f"{INVALID}The total number of non-key attributes across all secondary indexes exceeds the "
             f"limit of {INDEX_NON_KEY_ATTRIBUTES_MAX}"
@@ -212,7 +220,7 @@ def check_indexes(indexes: Sequence[Index]) -> None:
 
 def check_all_used(types: Mapping[str, KeyType], keys: Sequence[KeySchema]) -> None:
     """Refuse an AttributeDefinition that no key uses. `keys` are the table's key, and then those of its
-    indexes."""
+    indexes; the search schema of a vector index counts as a key."""
     used = {attribute.name: None for key in keys for attribute in key.attributes()}
     if len(used) == len(types):
         return

@@ -31,6 +31,7 @@ _NOT_SHOWN = (
     "CreationDateTime",
     "GlobalSecondaryIndexes",
     "LocalSecondaryIndexes",
+    "VectorIndexes",
     "WarmThroughput",
 )
 

@@ -10,7 +10,7 @@ answers the measurements of ack-api-quirks of October 2026 (its DDB-TABLE-135 to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -30,7 +30,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table, Warming
 
 _ACTIONS = ("Update", "Create", "Delete")
-_ONE_AT_A_TIME = (
+ONE_AT_A_TIME: Final = (
     "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"
 )
 # [report] dynalite's recordings for the end, [assumed] for the rest
@@ -83,7 +83,7 @@ def check(updates: list[Request]) -> None:
             f"Index: {repeated}"
         )
     if coming_or_going > 1:
-        raise LimitExceededException(_ONE_AT_A_TIME)
+        raise LimitExceededException(ONE_AT_A_TIME)
 
 
 def check_bounds(table: Table, updates: list[Request] | None) -> None:
@@ -111,7 +111,7 @@ def check_switch(table: Table, updates: list[Request] | None) -> None:
         if part is not None:
             given[part["IndexName"]] = update.get("Delete") or part.get("ProvisionedThroughput")
     for index in table.indexes:
-        if index.is_global and given.get(index.name) is None:
+        if index.kind == "global" and given.get(index.name) is None:
             raise ValidationException(
                 f"{INVALID}ProvisionedThroughput must be specified for index: {index.name}"
             )
@@ -144,7 +144,7 @@ def apply(
             shown = msgspec.structs.replace(shown, indexes=(*shown.indexes, index))
         elif update.get("Delete") is not None:
             index = _existing(stored, update["Delete"]["IndexName"], "delete")
-            _check_alone(stored, index.name)
+            check_alone(stored, index.name)
             txn.delete_space(index.space)
             rest = tuple(kept for kept in stored.indexes if kept.space != index.space)
             stored = msgspec.structs.replace(stored, indexes=rest)
@@ -156,22 +156,21 @@ def apply(
             )
             stored = stored.with_index(after)
             shown = shown.with_index(_echoed(before, after, update["Update"], switching=switching))
-    return Changed(_with_types(stored, request), _with_types(shown, request))
+    return Changed(with_types(stored, request), with_types(shown, request))
 
 
-def _with_types(table: Table, request: Request) -> Table:
+def with_types(table: Table, request: Request) -> Table:
     """The table with the types of the attributes that its keys use; the request's other definitions are
     ignored."""
     given = definition.attribute_types(request.get("AttributeDefinitions") or [])
     types: dict[str, KeyType] = {**given, **table.attribute_types}
-    schemas = (table.key, *(index.key for index in table.indexes))
-    used = {attribute.name for schema in schemas for attribute in schema.attributes()}
+    used = {attribute.name for index in table.indexes for attribute in index.attributes()} | table.key_names
     return msgspec.structs.replace(
         table, attribute_types={name: type_ for name, type_ in types.items() if name in used}
     )
 
 
-def _check_same_types(table: Table, types: dict[str, KeyType]) -> None:
+def check_same_types(table: Table, types: dict[str, KeyType]) -> None:
     """Refuse a request that changes the type of one of the table's attributes."""
     for schema in (table.key, *(index.key for index in table.indexes)):
         attributes = schema.attributes()
@@ -201,12 +200,12 @@ def _create(
     # The request must define the key attributes of its new index, even if the table defines them already.
     # [report] dynoxide issue 144
     key = definition.index_key_schema(part["KeySchema"], given, is_global=True)
-    _check_same_types(table, {**table.attribute_types, **given})
+    check_same_types(table, {**table.attribute_types, **given})
     if table.index(name) is not None:
         raise ValidationException("Attempting to create an index which already exists")
     new = definition.global_index(part, key, table.billing_mode, updating=True)
-    _check_alone(table, name)
-    if sum(index.is_global for index in table.indexes) >= GSI_MAX:
+    check_alone(table, name)
+    if sum(index.kind == "global" for index in table.indexes) >= GSI_MAX:
         raise LimitExceededException(
             "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of "
             f"{GSI_MAX}"
@@ -221,11 +220,11 @@ def _create(
     return made, msgspec.structs.replace(index, backfilling=False)
 
 
-def _check_alone(table: Table, name: str) -> None:
+def check_alone(table: Table, name: str) -> None:
     """Refuse to create or delete an index while another index is being created or deleted; an index that is
     CREATING may be deleted."""
     if any(index.status != "ACTIVE" and index.name != name for index in table.indexes):
-        raise LimitExceededException(_ONE_AT_A_TIME)
+        raise LimitExceededException(ONE_AT_A_TIME)
 
 
 def _reprovisioned(
@@ -288,6 +287,6 @@ def _existing(table: Table, name: str, verb: str) -> Index:
     index = table.index(name)
     if index is None:
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Index {name} for table {table.name}")
-    if not index.is_global:
+    if index.kind != "global":
         raise ValidationException(f"Cannot {verb} an index that is not a GlobalSecondaryIndex: {name}")
     return index

@@ -8,10 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from hashrange.operations.context import Caller, stream_arn, table_arn
+from hashrange.operations.tables import definition, vector_definitions
 from hashrange.operations.tables import throughput as throughput_rules
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import replicas
-from hashrange.tables.definitions.table import Index, KeySchema, Replica, Restore, Table, Throughput
+from hashrange.tables.definitions.table import (
+    Index,
+    KeySchema,
+    Replica,
+    Restore,
+    Table,
+    Throughput,
+    Vector,
+)
 
 # The other modes are for global tables of several accounts.
 _SETTINGS_REPLICATION = "ENABLED_WITH_OVERRIDES"
@@ -60,14 +69,7 @@ def describe(
         if table.billing_changed is not None and status != "CREATING":
             summary["LastUpdateToPayPerRequestDateTime"] = _moment(table.billing_changed)
         shown |= billing_mode(summary)
-    local = [_index(reader, index, arn) for index in table.indexes if not index.is_global]
-    if local:
-        shown["LocalSecondaryIndexes"] = local
-    globals_ = [
-        _global_index(reader, table, index, arn, status, now) for index in table.indexes if index.is_global
-    ]
-    if globals_:
-        shown["GlobalSecondaryIndexes"] = globals_
+    shown |= _indexes(reader, table, arn, status, now)
     if table.stream is not None:
         shown["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": table.stream.view_type}
     if table.stream_label is not None:
@@ -86,8 +88,9 @@ def describe(
         shown["TableClassSummary"] = summary
     if table.restore is not None:
         shown["RestoreSummary"] = _restore(table.restore)
-        for index in globals_:
-            del index["IndexStatus"]  # [report] ack-api-quirks DDB-TABLE-282
+        for kind in ("GlobalSecondaryIndexes", "VectorIndexes"):
+            for index in shown.get(kind, ()):
+                del index["IndexStatus"]  # [report] ack-api-quirks DDB-TABLE-282
     shown["DeletionProtectionEnabled"] = table.deletion_protection
     shown["WarmThroughput"] = _warm(table, table.billing_mode, status)
     if whole.replicas:
@@ -95,6 +98,26 @@ def describe(
     elif table.settings_replication is not None:
         shown["GlobalTableSettingsReplicationMode"] = table.settings_replication
     return shown
+
+
+def _indexes(reader: Reader, table: Table, arn: str, status: str, now: float) -> dict[str, Any]:
+    """The members that list the indexes, one for each kind that the table has."""
+    listed: dict[str, list[dict[str, Any]]] = {
+        "LocalSecondaryIndexes": [
+            _index(reader, index, arn) for index in table.indexes if index.kind == "local"
+        ],
+        "GlobalSecondaryIndexes": [
+            _global_index(reader, table, index, arn, status, now)
+            for index in table.indexes
+            if index.kind == "global"
+        ],
+        "VectorIndexes": [
+            _vector_index(reader, index, index.vector, arn, status)
+            for index in table.indexes
+            if index.vector is not None
+        ],
+    }
+    return {member: indexes for member, indexes in listed.items() if indexes}
 
 
 def _restore(restore: Restore) -> dict[str, Any]:
@@ -138,7 +161,7 @@ def _replica(whole: Table, here: Table, replica: Replica, now: float) -> dict[st
         shown["KMSMasterKeyId"] = there.sse["KMSMasterKeyArn"]
     shown |= _overrides(here, there, mode)
     shown["WarmThroughput"] = _warm(there, mode, status)
-    pairs = [pair for pair in zip(here.indexes, there.indexes, strict=True) if pair[0].is_global]
+    pairs = [pair for pair in zip(here.indexes, there.indexes, strict=True) if pair[0].kind == "global"]
     if pairs:
         shown["GlobalSecondaryIndexes"] = [
             {
@@ -193,14 +216,11 @@ def _throughput(throughput: Throughput, now: float) -> dict[str, Any]:
 
 
 def _index(reader: Reader, index: Index, table_arn_: str) -> dict[str, Any]:
-    projection: dict[str, Any] = {"ProjectionType": index.projection}
-    if index.included:
-        projection["NonKeyAttributes"] = sorted(index.included)
     totals = reader.totals(index.space)
     return {
         "IndexName": index.name,
         "KeySchema": _key_schema(index.key),
-        "Projection": projection,
+        "Projection": definition.described_projection(index),
         "IndexSizeBytes": totals.bytes,
         "ItemCount": totals.records,
         "IndexArn": f"{table_arn_}/index/{index.name}",
@@ -221,6 +241,21 @@ def _global_index(
         shown["OnDemandThroughput"] = index.on_demand
     shown["WarmThroughput"] = _warm(index, table.billing_mode, status)
     return shown
+
+
+def _vector_index(
+    reader: Reader, index: Index, vector: Vector, table_arn_: str, table_status: str
+) -> dict[str, Any]:
+    shown = vector_definitions.described(index, vector)
+    shown["IndexStatus"] = "CREATING" if table_status == "CREATING" else index.status
+    if index.status == "CREATING":
+        shown["Backfilling"] = not vector.allocated_at
+    totals = reader.totals(index.space)
+    return shown | {
+        "IndexSizeBytes": totals.bytes,
+        "ItemCount": totals.records,
+        "IndexArn": f"{table_arn_}/index/{index.name}",
+    }
 
 
 def _warm(owner: Table | Index, billing_mode: str, status: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ CHANGES: Final = (
     "ProvisionedThroughput",
     "BillingMode",
     "GlobalSecondaryIndexUpdates",
+    "VectorIndexUpdates",
     "GlobalTableSettingsReplicationMode",
 )
 """The members of an UpdateTable that change something, except those about replicas."""
@@ -52,7 +53,9 @@ def check(request: Request) -> None:
     for member, name in _ALONE.items():
         if member in changes:
             raise ValidationException(f"{INVALID}{name} must be the only operation in the request")
-    indexes = index_changes.slow(request.get("GlobalSecondaryIndexUpdates"))
+    indexes = index_changes.slow(request.get("GlobalSecondaryIndexUpdates")) or (
+        "VectorIndexUpdates" in changes
+    )
     for refused, problem in (
         (
             bool(changes - {"OnDemandThroughput", "BillingMode"}) and "OnDemandThroughput" in changes,

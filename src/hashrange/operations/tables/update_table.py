@@ -22,6 +22,7 @@ from hashrange.operations.tables import (
     table_description,
     throughput,
     update_combinations,
+    vector_changes,
 )
 from hashrange.storage.api import Transaction
 from hashrange.tables.bulk import bulk_records
@@ -72,6 +73,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     definition.check_encryption(request.get("SSESpecification"))
     if request.get("GlobalSecondaryIndexUpdates"):
         index_changes.check(request["GlobalSecondaryIndexUpdates"])
+    vector_changes.check(request)
     now, delay, region = context.now, context.settings.update_seconds, context.caller.region
 
     def body(txn: Transaction) -> Answer:
@@ -85,6 +87,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             replica_changes.check_stream(table, request["StreamSpecification"])
         replica_changes.check_at_rest(table)
         _check_at_rest(table, request)
+        vector_changes.check_switch(table, request)
         if request.get("DisassociationProtectionEnabled") is not None:
             replica_changes.check_disassociable(table)
         before = table
@@ -104,6 +107,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
             )
             if _is_slow(request):
                 stored = msgspec.structs.replace(stored, updating_until=now + delay)
+        if request.get("VectorIndexUpdates"):
+            stored, shown = vector_changes.apply(txn, stored, request, context)
+            stored = msgspec.structs.replace(stored, updating_until=now + delay)
         catalog.save(txn, states.settled(stored, now, context.settings))
         status = "UPDATING" if _is_slow(request) or wanted is not None else table.status
         old, new = (
@@ -204,7 +210,8 @@ def _with_throughput(table: Table, request: Request, context: Context) -> Table:
         changes["billing_mode"] = mode
         changes["throughput"] = throughput.switched(table.throughput, given)
         changes["indexes"] = tuple(
-            index_changes.switched(index, before) if index.is_global else index for index in table.indexes
+            index_changes.switched(index, before) if index.kind == "global" else index
+            for index in table.indexes
         )
         if mode == "PROVISIONED":
             changes["on_demand"] = None

@@ -23,10 +23,10 @@ from hashrange.storage.failures import StorageError
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
 from hashrange.tables.background.units import Background, Bite, Lane, Tables, Unit, failing
-from hashrange.tables.data import holds, items, records, tokens
+from hashrange.tables.data import holds, items, records, tokens, vectors
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog, dropped, states
-from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
+from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive, Vector
 from hashrange.tables.history import recording
 from hashrange.tables.history.spans import History
 from hashrange.tables.inspection import overview
@@ -176,6 +176,9 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
     for index in table.indexes:
         if index.backfilling:
             yield Unit(f"index {name}/{index.name}", partial(_fill, engine, name, index.space))
+        if index.vector is not None:
+            trim = partial(_trim_index, engine, name, index.space)
+            yield Unit(f"changes of index {name}/{index.name}", trim)
     if table.ttl is not None:
         step = _expire if table.ttl.built else _queue
         yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
@@ -246,6 +249,7 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
         return backfill.look(reader, table, index, low, limit)
 
     items_bite = look_in_parts(engine, bite, low, look)
+    now, settings = bite.occasion.now, bite.occasion.settings
 
     def body(txn: Transaction) -> tuple[float, float] | None:
         current = index_of(txn)
@@ -257,8 +261,9 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
             return None
         if items_bite.high is not None:
             return before, overview.index_progress(txn, index)
-        filled = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
-        catalog.save(txn, table.with_index(filled))
+        status = "ACTIVE" if index.vector is None else "CREATING"
+        filled = table.with_index(msgspec.structs.replace(index, status=status, backfilling=False))
+        catalog.save(txn, filled if index.vector is None else states.settled(filled, now, settings))
         return before, 1.0
 
     progress = bite.write(engine, body)
@@ -266,6 +271,23 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
         bite.damaged(items_bite.damages)
         _log_progress("filling index", {"table": name, "index": index.name}, *progress)
     return items_bite.high is not None
+
+
+def _trim_index(engine: Engine, name: str, space: int, bite: Bite) -> bool:
+    """Trim the log of a vector index."""
+
+    def vector_of(reader: Reader) -> Vector | None:
+        table = catalog.find_full(reader, name)
+        return next((own.vector for own in table.indexes if own.space == space), None) if table else None
+
+    def trimmed(txn: Transaction) -> int:
+        vector = vector_of(txn)
+        return 0 if vector is None else vectors.trim(txn, vector, bite.limit.items)
+
+    vector = engine.read(vector_of)
+    if vector is None or not engine.read(partial(vectors.is_long, vector=vector)):
+        return False
+    return bite.write(engine, trimmed) == bite.limit.items
 
 
 def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:

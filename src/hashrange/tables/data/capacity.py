@@ -12,6 +12,12 @@ from the existing item or, if it is larger, the item of the put ("DynamoDB read 
 cancels consumes the units of all its members, as if it had succeeded [assumed]. Requests that are refused for
 another reason consume nothing [assumed].
 
+A write of an entry of a vector index is charged in bytes: those of the larger of the entry before and after,
+at least 1,024; an entry that moves to another HASH is charged for both places. A search costs, in bytes:
+30.6875 for each dimension, 65 for each result, the bytes of the attributes in the answer, and 4 for each
+dimension of each vector in the answer; at least 1,024. Only an answer with INDEXES shows the bytes of a
+write, which are no capacity units. [report] measured on the service: extenddb pull request 244.
+
 A GetRecords consumes one read request unit of streams, whatever it returns; other operations on streams
 consume nothing.
 
@@ -23,16 +29,22 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hashrange.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
+from hashrange.limits import READ_UNIT_BYTES, VECTOR_REQUEST_BYTES_MIN, WRITE_UNIT_BYTES
 from hashrange.tables.definitions.table import Table
 
 TRANSACTION_FACTOR: Final = 2
 
 NO_INDEXES: Final[dict[str, int]] = {}
+_NO_BYTES: Final[dict[str, float]] = {}
+
+_SEARCH_BYTES_OF_DIMENSION: Final = 30.6875
+_SEARCH_BYTES_OF_RESULT: Final = 65
+_VECTOR_BYTES_OF_DIMENSION: Final = 4
 
 
 class WriteUnits:
-    """The cost of a write: units on the table, and on each index that it changed."""
+    """The cost of a write: units on the table, and on each index that it changed; for a vector index, bytes
+    instead."""
 
     __slots__ = ("indexes", "table")
 
@@ -55,14 +67,28 @@ def read_units(size: int, *, consistent: bool) -> float:
     return float(units) if consistent else units / 2
 
 
+def entry_bytes(size: int) -> int:
+    """The bytes of writing an entry of `size` bytes in a vector index."""
+    return max(size, VECTOR_REQUEST_BYTES_MIN)
+
+
+def search_bytes(dimensions: int, results: int, size: int, vectors: int) -> float:
+    """The bytes of a search in an index with so many `dimensions`. `size` are the bytes of the attributes in
+    the answer, vectors not counted; `vectors` is how many vectors it holds."""
+    examined = _SEARCH_BYTES_OF_DIMENSION * dimensions + _SEARCH_BYTES_OF_RESULT * results
+    returned = size + _VECTOR_BYTES_OF_DIMENSION * dimensions * vectors
+    return max(examined + returned, float(VECTOR_REQUEST_BYTES_MIN))
+
+
 class Consumed:
     """Adds up the units that a request consumes on a table: of writing if `writes`, otherwise of reading.
 
     `table_name` is the name or ARN in the request. `table` are the units on the table itself, `local` and
     `global_` those on its indexes, by their names. `stream` are the read request units of its stream.
+    `vectors` are the bytes written to or searched in its vector indexes, by their names.
     """
 
-    __slots__ = ("global_", "local", "stream", "table", "table_name", "writes")
+    __slots__ = ("global_", "local", "stream", "table", "table_name", "vectors", "writes")
 
     def __init__(self, table_name: str, *, writes: bool) -> None:
         self.table_name = table_name
@@ -71,6 +97,7 @@ class Consumed:
         self.global_: dict[str, float] = {}
         self.local: dict[str, float] = {}
         self.stream = 0
+        self.vectors = _NO_BYTES
 
     def add(self, units: float) -> None:
         """Add units consumed on the table itself."""
@@ -81,12 +108,21 @@ class Consumed:
         indexes = self.global_ if is_global else self.local
         indexes[name] = indexes.get(name, 0.0) + units
 
+    def add_vectors(self, name: str, bytes_: float) -> None:
+        """Add bytes written to or searched in a vector index."""
+        if not self.vectors:
+            self.vectors = {}
+        self.vectors[name] = self.vectors.get(name, 0.0) + bytes_
+
     def add_write(self, table: Table, units: WriteUnits, factor: int = 1) -> None:
         """Add a write. `factor` is 2 in a transaction; it applies to the table, not to its indexes."""
         self.table += units.table * factor
         for name, index_units in units.indexes.items():
             index = table.index(name)
-            self.add_index(name, index_units, is_global=index is not None and index.is_global)
+            if index is not None and index.vector is not None:
+                self.add_vectors(name, index_units)
+            else:
+                self.add_index(name, index_units, is_global=index is not None and index.is_global)
 
     def wire(self, mode: str, *, splits: bool = False) -> dict[str, Any]:
         """The ConsumedCapacity of an answer; `mode` is TOTAL or INDEXES.
@@ -106,6 +142,8 @@ class Consumed:
                 answer["LocalSecondaryIndexes"] = {n: _units(u, split) for n, u in self.local.items()}
             if self.global_:
                 answer["GlobalSecondaryIndexes"] = {n: _units(u, split) for n, u in self.global_.items()}
+            if self.vectors:
+                answer["VectorIndexes"] = {n: {"VectorWriteRequestBytes": b} for n, b in self.vectors.items()}
         return answer
 
 

@@ -16,9 +16,9 @@ from hashrange import encoding
 from hashrange.errors import INVALID, EmptyKey, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.storage.api import Transaction
-from hashrange.tables.data import records
+from hashrange.tables.data import records, vectors
 from hashrange.tables.data.keys import TOO_LONG_PARTITION_KEY, TOO_LONG_SORT_KEY
-from hashrange.tables.definitions.table import Index, KeyAttribute, Table
+from hashrange.tables.definitions.table import Index, KeyAttribute, Table, Vector
 from hashrange.values import Item, item_size, kind, value_size
 
 _EMPTY_INDEX_KEY = (
@@ -120,6 +120,8 @@ def _check_keys(
         )
     if length > _SURELY_SHORT:
         _check_key_size(index, item, before, computed)
+    if index.vector is not None:
+        vectors.check(index, index.vector, item, before)
 
 
 def _too_long(index: Index, item: Item) -> _TooLong | None:
@@ -160,6 +162,8 @@ def fits(index: Index, item: Item) -> bool:
         if not content:
             return False
         length += len(content)
+    if index.vector is not None and not vectors.fits(index.vector, item):
+        return False
     return length <= _SURELY_SHORT or _too_long(index, item) is None
 
 
@@ -176,7 +180,8 @@ def position(index: Index, item: Item, partition: bytes, sort: bytes) -> tuple[b
 
 def projected_names(table: Table, index: Index) -> frozenset[str]:
     """The attributes that an entry of a KEYS_ONLY or INCLUDE index holds."""
-    return table.key_names.union([name for name, _ in index.key.attributes()], index.included)
+    names = table.key_names.union([name for name, _ in index.attributes()], index.included)
+    return names if index.vector is None else names.union([index.vector.attribute])
 
 
 def entry_of(
@@ -186,8 +191,14 @@ def entry_of(
     if not fits(index, item):
         return None
     index_partition, index_sort = position(index, item, partition, sort)
+    vector = index.vector
+    if vector is not None:
+        item = {**item, vector.attribute: vectors.packed(vector, item[vector.attribute])}
     if index.projection == "ALL":
-        return Entry(index_partition, index_sort, record, records.size_of(record))
+        if vector is None:
+            return Entry(index_partition, index_sort, record, records.size_of(record))
+        size = item_size(item)
+        return Entry(index_partition, index_sort, records.pack(item, size), size)
     names = projected_names(table, index)
     if len(item) > _MANY_TIMES * len(names):
         projected = {name: item[name] for name in sorted(names) if name in item}
@@ -211,6 +222,17 @@ def replace(txn: Transaction, index: Index, before: Entry | None, after: Entry |
         (after is not None) - (before is not None),
         (after.size if after else 0) - (before.size if before else 0),
     )
+    if index.vector is not None:
+        _note(txn, index.vector, before, after)
+
+
+def _note(txn: Transaction, vector: Vector, before: Entry | None, after: Entry | None) -> None:
+    places: dict[tuple[bytes, bytes], bytes | None] = {}
+    if before is not None:
+        places[before.partition, before.sort] = None
+    if after is not None:
+        places[after.partition, after.sort] = after.record
+    vectors.note(txn, vector, places)
 
 
 def settle(txn: Transaction, index: Index, before: Entry | None, after: Entry | None) -> None:
@@ -227,3 +249,5 @@ def settle(txn: Transaction, index: Index, before: Entry | None, after: Entry | 
         (after is not None) - len(stored_entries),
         (after.size if after else 0) - sum(map(records.size_of, stored_entries)),
     )
+    if index.vector is not None:
+        _note(txn, index.vector, before, after)

@@ -17,7 +17,7 @@ from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag
 from hashrange.tables.data import indexes, records
-from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
+from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, entry_bytes, write_units
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.history import images
@@ -111,7 +111,8 @@ def _move_entry(
     sort: bytes,
     occasion: Occasion,
 ) -> int:
-    """Replace an index entry by another, now or after the lag; returns the write units that this costs.
+    """Replace an index entry by another, now or after the lag; returns the write units that this costs, for a
+    vector index the bytes.
 
     The item is at `(partition, sort)`.
     """
@@ -123,11 +124,12 @@ def _move_entry(
         lag.enqueue(txn, index, before, after, occasion.now + occasion.settings.gsi_delay_seconds)
     else:
         indexes.replace(txn, index, before, after)
+    cost = write_units if index.vector is None else entry_bytes
     if before is None or after is None:
-        return write_units(max(before.size if before else 0, after.size if after else 0))
+        return cost(max(before.size if before else 0, after.size if after else 0))
     if before[:2] == after[:2]:
-        return write_units(max(before.size, after.size))
-    return write_units(before.size) + write_units(after.size)
+        return cost(max(before.size, after.size))
+    return cost(before.size) + cost(after.size)
 
 
 def _same(before: indexes.Entry, after: indexes.Entry) -> bool:

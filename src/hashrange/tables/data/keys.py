@@ -64,7 +64,7 @@ def check_scalars(table: Table, nested: frozenset[str]) -> None:
         if attribute.name in nested:
             raise ValidationException(f"{_NOT_SCALAR} Key: {attribute.name}")
     for index in table.indexes:
-        for attribute in index.key.attributes():
+        for attribute in index.attributes():
             if attribute.name in nested:
                 raise ValidationException(f"{_NOT_SCALAR} IndexKey: {attribute.name}")
 

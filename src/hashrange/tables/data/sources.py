@@ -10,6 +10,7 @@ Source: Developer Guide, "Attribute projections", for both kinds of index.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from hashrange import pace
 from hashrange.errors import INVALID, ValidationException
@@ -18,17 +19,26 @@ from hashrange.tables.data import capacity, indexes, keys, records
 from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions.table import Table
 
+# [report] extenddb pull request 319, measured on the service: one of them ends in a full stop
+VECTOR_QUERIED: Final = "Query operation not supported on this index type."
+VECTOR_SCANNED: Final = "Scan operation not supported on this index type"
+
 _GSI_CONSISTENT = "Consistent reads are not supported on global secondary indexes"
 
 
-def open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
-    """The table, or its index of that name. Raises `ValidationException` if it cannot be read in this way."""
+def open_source(
+    table: Table, index_name: str | None, *, consistent: bool, vector: str = VECTOR_QUERIED
+) -> Source:
+    """The table, or its index of that name. Raises `ValidationException` if it cannot be read in this way;
+    with the text `vector` if it is a vector index."""
     if index_name is None:
         return Source(table, None)
     index = table.index(index_name)
     if index is None:
         raise ValidationException(f"The table does not have the specified index: {index_name}")
     if index.is_global:
+        if index.vector is not None:
+            raise ValidationException(vector)
         if consistent:
             raise ValidationException(_GSI_CONSISTENT)
         if index.backfilling or index.status in ("CREATING", "DELETING"):

@@ -223,7 +223,7 @@ def new_space(txn: Transaction) -> int:
 def spaces_of(table: Table) -> list[int]:
     """The spaces that hold the records of a table: items, index entries, collections, the expiry queue, the
     changes for Kinesis, the spans of its history."""
-    spaces = [table.space, *[index.space for index in table.indexes]]
+    spaces = [table.space, *[space for index in table.indexes for space in index.spaces()]]
     if table.collection_space:
         spaces.append(table.collection_space)
     if table.ttl is not None:

@@ -18,7 +18,7 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
 from hashrange.tables.definitions import catalog, replicas
-from hashrange.tables.definitions.table import Index, Insights, Replica, Table, Witness
+from hashrange.tables.definitions.table import Index, Insights, Replica, Table, Vector, Witness
 
 _Owner = TypeVar("_Owner", Table, Index)
 
@@ -39,6 +39,10 @@ def settled(table: Table, now: float, settings: Settings) -> Table:
     if table.encrypting_until and has_come(table.encrypting_until, now, seconds_max):
         table = msgspec.structs.replace(table, encrypting_until=0.0)
     table = _warmed(table, now, seconds_max)
+    for index in table.indexes:
+        if index.vector is not None:
+            after = _settled_index(index, index.vector, now, settings)
+            table = table if after is index else table.with_index(after)
     if any(insights.until for insights in table.insights.values()):
         ended = {name: _settled(insights, now, seconds_max) for name, insights in table.insights.items()}
         if ended != table.insights:
@@ -63,6 +67,50 @@ def _raised(owner: _Owner, now: float, seconds_max: float) -> _Owner:
     kept = owner.warm or {}
     warm = {name: max(units, kept.get(name, 0)) for name, units in warming.units.items()}
     return msgspec.structs.replace(owner, warm={**kept, **warm}, warming=None)
+
+
+def _settled_index(index: Index, vector: Vector, now: float, settings: Settings) -> Index:
+    """A vector index after the end of all its phases whose time has come."""
+    changes: dict[str, float] = {}
+    allocating, filling, starting = settings.update_seconds, _filling_seconds(settings), _in_all(settings)
+    if vector.allocated_at and has_come(vector.allocated_at, now, allocating):
+        changes["allocated_at"] = 0.0
+    if vector.filled_at and has_come(vector.filled_at, now, filling):
+        changes["filled_at"] = 0.0
+    if vector.served_at and has_come(vector.served_at, now, starting):
+        changes["served_at"] = 0.0
+    after = msgspec.structs.replace(vector, **changes) if changes else vector
+    if index.status == "CREATING" and not (index.backfilling or after.allocated_at or after.filled_at):
+        seconds = settings.vector_start_seconds
+        after = msgspec.structs.replace(after, served_at=now + seconds if seconds else 0.0)
+        return msgspec.structs.replace(index, status="ACTIVE", vector=after)
+    return msgspec.structs.replace(index, vector=after) if changes else index
+
+
+def _filling_seconds(settings: Settings) -> float:
+    return settings.update_seconds + settings.vector_fill_seconds
+
+
+def _in_all(settings: Settings) -> float:
+    return settings.create_seconds + settings.vector_start_seconds
+
+
+def begun(index: Index, now: float, settings: Settings) -> Index:
+    """A new vector index of an existing table, with the ends of its phases."""
+    if index.vector is None or not _filling_seconds(settings):
+        return index
+    ends = {"filled_at": now + _filling_seconds(settings)}
+    if settings.update_seconds:
+        ends["allocated_at"] = now + settings.update_seconds
+    return msgspec.structs.replace(index, vector=msgspec.structs.replace(index.vector, **ends))
+
+
+def begun_with_table(index: Index, now: float, settings: Settings) -> Index:
+    """An index of a new table, with the end of the time in which a vector index refuses searches."""
+    if index.vector is None or not settings.vector_start_seconds:
+        return index
+    vector = msgspec.structs.replace(index.vector, served_at=now + _in_all(settings))
+    return msgspec.structs.replace(index, vector=vector)
 
 
 def _settled(insights: Insights, now: float, seconds_max: float) -> Insights:
@@ -97,7 +145,13 @@ def end(engine: Engine, tables: list[Table], now: float, settings: Settings) -> 
         ends += _ends(after)
     # A state that begins before the next call is unknown until then, so the next call must come within the
     # shortest of these durations.
-    durations = (settings.create_seconds, settings.update_seconds, settings.delete_seconds)
+    durations = (
+        settings.create_seconds,
+        settings.update_seconds,
+        settings.delete_seconds,
+        settings.vector_fill_seconds,
+        settings.vector_start_seconds,
+    )
     waits = [*(moment - now for moment in ends), *(seconds for seconds in durations if seconds > 0)]
     return min(waits, default=settings.sweep_seconds)
 
@@ -113,6 +167,9 @@ def _ends(table: Table) -> list[float]:
     times += [insights.until for insights in table.insights.values()]
     for member in members:
         times += [member.creating_until, member.gone_at or 0.0]
+    for index in table.indexes:
+        if index.vector is not None:
+            times += [index.vector.allocated_at, index.vector.filled_at, index.vector.served_at]
     return [moment for moment in times if moment > 0]
 
 

@@ -7,6 +7,7 @@ set of records; it is never reused after its table or index was removed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -65,6 +66,27 @@ class Throughput(msgspec.Struct, frozen=True):
         return self.decreases if last is not None and last // _DAY_SECONDS == now // _DAY_SECONDS else 0
 
 
+class Vector(msgspec.Struct, frozen=True):
+    """What a vector index has beside its key, which is the HASH of its search schema, or empty.
+
+    `attribute` holds the vectors, `filters` are the INLINE_FILTER attributes, `order` the names of the search
+    schema as the request gave them. `changes` is the space of the log of changed entries (`data.vectors`).
+    The index is being allocated while `allocated_at` is not 0, stays CREATING while `filled_at` is not 0, and
+    refuses searches while `served_at` is not 0: these are the times (epoch seconds) at which `states` ends
+    the phases.
+    """
+
+    attribute: str
+    dimensions: int
+    distance: Literal["COSINE", "DOT_PRODUCT", "EUCLIDEAN"]
+    filters: tuple[KeyAttribute, ...] = ()
+    order: tuple[str, ...] = ()
+    changes: int = 0
+    allocated_at: float = 0.0
+    filled_at: float = 0.0
+    served_at: float = 0.0
+
+
 class Warming(msgspec.Struct, frozen=True):
     """A raise of warm throughput in progress: the units per second that a table or index will have at the
     time `until` (epoch seconds)."""
@@ -74,7 +96,10 @@ class Warming(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection."""
+    """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection.
+
+    A vector index has a `vector`. It is also global: its entries are those of the whole table, and may lag.
+    """
 
     name: str
     is_global: bool
@@ -88,6 +113,31 @@ class Index(msgspec.Struct, frozen=True):
     warming: Warming | None = None
     status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
     backfilling: bool = False
+    vector: Vector | None = None
+
+    @property
+    def kind(self) -> Literal["local", "global", "vector"]:
+        """Which of the three kinds of index it is."""
+        if self.vector is not None:
+            return "vector"
+        return "global" if self.is_global else "local"
+
+    def attributes(self) -> tuple[KeyAttribute, ...]:
+        """The attributes that it uses and whose types the table defines: those of its key, and filters."""
+        if self.vector is None:
+            return self.key.attributes()
+        return self.key.attributes() + self.vector.filters
+
+    def spaces(self) -> list[int]:
+        """The spaces of its records."""
+        return [self.space] if self.vector is None else [self.space, self.vector.changes]
+
+    def placed(self, new_space: Callable[[], int]) -> Index:
+        """The index with spaces of its own, from a source of spaces."""
+        if self.vector is None:
+            return msgspec.structs.replace(self, space=new_space())
+        vector = msgspec.structs.replace(self.vector, changes=new_space())
+        return msgspec.structs.replace(self, space=new_space(), vector=vector)
 
 
 class TimeToLive(msgspec.Struct, frozen=True):

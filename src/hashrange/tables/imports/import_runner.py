@@ -89,9 +89,7 @@ class Runner(TransferRunner[Import, Reading]):
             message = f"Table already exists: {job.table_name}"
             self._end(txn, job, now, "FAILED", "TableAlreadyExists", message)
             return False
-        spaced = tuple(
-            msgspec.structs.replace(index, space=catalog.new_space(txn)) for index in job.table.indexes
-        )
+        spaced = tuple(index.placed(partial(catalog.new_space, txn)) for index in job.table.indexes)
         table = msgspec.structs.replace(
             job.table,
             space=catalog.new_space(txn),
@@ -175,7 +173,7 @@ def columns_of(job: Import, table: Table) -> Columns:
     options = (job.request.get("InputFormatOptions") or {}).get("Csv") or {}
     header = options.get("HeaderList")
     optional = {
-        attribute.name for index in table.indexes for attribute in index.key.attributes()
+        attribute.name for index in table.indexes for attribute in index.attributes()
     } - table.key_names
     return Columns(
         options.get("Delimiter") or ",",

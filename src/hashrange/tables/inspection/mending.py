@@ -58,9 +58,7 @@ def _restore_anew(txn: Transaction, name: str) -> None:
     builds.forget(txn, restoring.build_of(table))
     for space in catalog.spaces_of(table):
         txn.delete_space(space)
-    indexes_ = tuple(
-        msgspec.structs.replace(index, space=catalog.new_space(txn)) for index in table.indexes
-    )
+    indexes_ = tuple(index.placed(partial(catalog.new_space, txn)) for index in table.indexes)
     collection_space = catalog.new_space(txn) if table.collection_space else 0
     space = catalog.new_space(txn)
     catalog.save(
@@ -79,9 +77,10 @@ def _empty(txn: Transaction, name: str, space: int) -> None:
     changed: list[Index] = []
     for index in table.indexes:
         if index.space == space:
-            txn.delete_space(space)
+            for own in index.spaces():
+                txn.delete_space(own)
             builds.forget(txn, backfill.build_of(index))
-            index = msgspec.structs.replace(index, space=catalog.new_space(txn))
+            index = index.placed(partial(catalog.new_space, txn))
         changed.append(index)
     catalog.save(txn, msgspec.structs.replace(table, indexes=tuple(changed)))
 

@@ -10,7 +10,8 @@ from hashrange.tables.streams import logs
 
 
 def find_logs(reader: Reader) -> set[int]:
-    """The spaces of streams, of changes for Kinesis, and of the queue of lagging indexes.
+    """The spaces of streams, of changes for Kinesis and of vector indexes, and of the queue of lagging
+    indexes.
 
     Whatever else is appended to has to be added here. Raises StoreDamaged if a stream cannot be decoded.
     """
@@ -23,6 +24,7 @@ def find_logs(reader: Reader) -> set[int]:
             )
         spaces.add(stream.space)
     for table in catalog.definitions(reader):
+        spaces.update([index.vector.changes for index in table.indexes if index.vector is not None])
         if table.outbox is not None:
             spaces.add(table.outbox.space)
     return spaces

@@ -73,7 +73,7 @@ def _index(reader: Reader, index: Index) -> dict[str, Any]:
     totals = reader.totals(index.space)
     return {
         "name": index.name,
-        "kind": "global" if index.is_global else "local",
+        "kind": index.kind,
         "status": index.status,
         "entries": totals.records,
         "bytes": totals.bytes,

@@ -59,7 +59,8 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
 def _of_table(table: Table) -> Iterator[tuple[int, str]]:
     yield table.space, f"table {table.full_name}"
     for index in table.indexes:
-        yield index.space, f"index {index.name} of {table.full_name}"
+        for space in index.spaces():
+            yield space, f"index {index.name} of {table.full_name}"
     if table.collection_space:
         yield table.collection_space, f"the sizes of item collections of {table.full_name}"
     if table.ttl is not None:

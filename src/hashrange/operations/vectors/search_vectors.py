@@ -1,0 +1,191 @@
+"""SearchVectors: the items whose vectors are nearest to a vector.
+
+Source: API reference, SearchVectors; Developer Guide, "Creating and searching vector indexes"; for messages
+also the reference on vector search of agent-toolkit-for-aws, and extenddb pull request 243 for the order of
+errors. Words without a source there are [assumed].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from hashrange import expressions, pace
+from hashrange.encoding import partition_of
+from hashrange.errors import INVALID, ValidationException
+from hashrange.expressions import Projection
+from hashrange.limits import VECTOR_ANSWER_BYTES_MAX, VECTOR_RESULTS_MAX
+from hashrange.operations import parameters
+from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
+from hashrange.storage.api import Reader
+from hashrange.tables.data import capacity, records, vectors
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Index, Table, Vector
+from hashrange.values import AttributeValue, Item, admit_value, item_size, numbers
+
+if TYPE_CHECKING:
+    from hashrange.vectors.kept import Kept
+
+_EXPRESSIONS = ("ProjectionExpression", "SearchConditionExpression")
+_VALUED = ("SearchConditionExpression",)
+_KEPT = "vectors"
+
+_NO_HASH = "SearchConditionExpression must be provided when SearchSchema has a HASH key"
+_NEEDS_NUMPY = (
+    "SearchVectors needs numpy, which is not installed where this database runs. "
+    "Install it with: pip install numpy"
+)
+_STEPS = 10_000_000
+"""More steps than any turn has: a search never runs on the event loop."""
+
+
+class _Searching(NamedTuple):
+    """The checked parameters of a search."""
+
+    index_name: str
+    numbers: list[str]
+    top: int
+    wanted: Mapping[str, AttributeValue]
+    project: Projection | None
+
+
+def prepare(request: Request, context: Context) -> BilledReadBody:
+    """The body of a SearchVectors."""
+    mode = capacity.wanted(request, billed=context.billed)
+    name, searching = table_name(request["TableName"], context.scope), _searching(request)
+
+    def body(reader: Reader) -> Billed:
+        table = catalog.open_active(reader, name, context.scope)
+        index, vector = _open(table, searching.index_name)
+        _check(index, vector, searching)
+        floats = vectors.query(vector.dimensions, searching.numbers)
+        if floats is None:
+            raise ValidationException(f"{INVALID}SearchVector must contain 32-bit floating point numbers")
+        pace.before(_STEPS)
+        entries, scores = _found(reader, index, vector, searching, floats, context)
+        shown = [_shown(entry, vector, searching.project) for entry in entries]
+        sizes = [_size(item, vector) for item in shown]
+        if sum(sizes) > VECTOR_ANSWER_BYTES_MAX:
+            raise ValidationException("The response exceeds the maximum size of 16 MB")
+        results = [{"Item": item, "Score": score} for item, score in zip(shown, scores, strict=True)]
+        answer: Answer = {"SearchResults": results}
+        if mode is None:
+            return answer, capacity.NO_BILL
+        returned = sum(vector.attribute in item for item in shown)
+        used = capacity.search_bytes(vector.dimensions, len(shown), sum(sizes), returned)
+        consumed = capacity.Consumed(request["TableName"], writes=False)
+        consumed.add_vectors(index.name, used)
+        if mode:
+            # The second is not in the API model. [report] extenddb pull request 306
+            answer["ConsumedCapacity"] = {"VectorSearchRequestBytes": used, "VectorSearchUnits": used}
+        return answer, (consumed,)
+
+    return body
+
+
+def _searching(request: Request) -> _Searching:
+    """Check the rules that need no table."""
+    parameters.check_styles(request, _EXPRESSIONS, (), valued=_VALUED)
+    count = request["TopK"]
+    if count > VECTOR_RESULTS_MAX:
+        raise ValidationException(
+            f"Provided TopK value '{count}' is out of valid range. The value must be between 1 and "
+            f"{VECTOR_RESULTS_MAX} inclusive"
+        )
+    subs = parameters.substitutions(request)
+    text = request.get("SearchConditionExpression")
+    wanted = {} if text is None else expressions.search_condition(text, subs)
+    project = None
+    if request.get("ProjectionExpression") is not None:
+        project = expressions.projection(request["ProjectionExpression"], subs)
+    subs.check_all_used()
+    given: list[str] = []
+    for element in request["SearchVector"]:
+        pace.step()
+        admit_value(element)
+        if "N" not in element:
+            raise ValidationException(f"{INVALID}SearchVector must contain only numbers")
+        given.append(element["N"])
+    return _Searching(request["IndexName"], given, count, wanted, project)
+
+
+def _open(table: Table, name: str) -> tuple[Index, Vector]:
+    """The vector index of this name, if it can be searched."""
+    index = table.index(name)
+    if index is not None and index.vector is None:
+        raise ValidationException("SearchVectors operation not supported on this index type")
+    if index is None or index.vector is None or index.vector.allocated_at or index.vector.served_at:
+        # Of an index that does not serve searches yet, the service says that it is not there. [docs]
+        raise ValidationException(f"The table does not have the specified index: {name}")
+    if index.status == "CREATING" or index.backfilling:
+        raise ValidationException(f"Cannot search backfilling vector index: {name}")
+    return index, index.vector
+
+
+def _check(index: Index, vector: Vector, searching: _Searching) -> None:
+    """Check the vector and the condition of a search against an index."""
+    if len(searching.numbers) != vector.dimensions:
+        raise ValidationException(
+            f"Input search vector dimension {len(searching.numbers)} does not match vector index dimension "
+            f"{vector.dimensions}"
+        )
+    types = dict(index.attributes())
+    for name, value in searching.wanted.items():
+        if name not in types:
+            raise ValidationException(
+                f"Invalid SearchConditionExpression: Attribute is not in the SearchSchema: {name}"
+            )
+        if types[name] not in value:
+            raise ValidationException(f"{INVALID}Condition parameter type does not match schema type")
+    if any(attribute.name not in searching.wanted for attribute in index.key.partition):
+        raise ValidationException(_NO_HASH)
+
+
+def _found(
+    reader: Reader, index: Index, vector: Vector, searching: _Searching, floats: bytes, context: Context
+) -> tuple[list[Item], list[float]]:
+    """The nearest entries and their scores, the nearest first."""
+    try:
+        from hashrange.vectors import kept, matrix
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise ValidationException(_NEEDS_NUMPY) from None
+    own: Kept | None = context.kept.get(_KEPT)
+    if own is None:
+        own = context.kept.setdefault(_KEPT, kept.Kept(context.settings.vector_memory_bytes))
+    partition = partition_of([searching.wanted[name] for name, _ in index.key.partition])
+    hashes = {name for name, _ in index.key.partition}
+    wanted = {
+        name: matrix.content_of(value)
+        for name, value in searching.wanted.items()
+        if name not in hashes
+    }
+    query = matrix.floats(floats)
+    matches = own.find(reader, index, vector, kept.Search(partition, query, searching.top, wanted))
+    stored = reader.get_many([(index.space, partition, match.sort) for match in matches])
+    pairs = [(record, match.score) for record, match in zip(stored, matches, strict=True) if record]
+    entries = []
+    for record, _ in pairs:
+        pace.point()
+        entries.append(records.item_of(record))
+    return entries, [score for _, score in pairs]
+
+
+def _shown(entry: Item, vector: Vector, project: Projection | None) -> Item:
+    """What an answer shows of an entry: without the vector, unless a projection names it."""
+    if project is None or vector.attribute not in project.attributes:
+        entry.pop(vector.attribute)
+    else:
+        from hashrange.vectors import matrix  # a search has already imported it
+
+        texts = matrix.texts_of(entry[vector.attribute])
+        entry[vector.attribute] = {"L": [{"N": numbers.normalise(text)} for text in texts]}
+    return entry if project is None else project.apply(entry)
+
+
+def _size(item: Item, vector: Vector) -> int:
+    """The bytes of an answer's attributes except the vector."""
+    if vector.attribute not in item:
+        return item_size(item)
+    return item_size({name: value for name, value in item.items() if name != vector.attribute})

@@ -1,0 +1,191 @@
+"""The vectors of items: the rules for them, their form in an index entry, and the log of changed entries.
+
+An item holds a vector as an ordinary list of numbers. A vector index keeps it at 32-bit precision: in an
+index entry, the vector attribute is a binary value, the numbers as little-endian floats one after the other.
+So an entry is an item in stored form like any other, and its size is what the service charges for a write:
+4 bytes for each dimension, the attribute's name, and the other projected attributes.
+
+An index also has a log, in the space `Vector.changes`, so that the vectors that a search keeps in memory can
+follow the writes of all servers (`hashrange.vectors`):
+
+    (space, "log", sequence)  → the partition and the sort of an entry that was written or removed, and the
+                                digest of its record, zeros if it was removed
+    (space, "from", "")       → the sequence number below which the log was trimmed, 8 bytes
+
+A body may run over records that are no longer current, before the engine finds that out and runs it again.
+What is kept beyond the body's end must not depend on such records. So the digest tells whether an entry is
+that of the log, and the log's own place is read by a scan, which an engine reads together with the log.
+
+Filling a new index, or a restored table, writes no log, because nobody can search it yet.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import blake2b
+from itertools import islice
+from struct import Struct, error
+from typing import Any, Final, NamedTuple
+
+from hashrange.encoding import PARTITION_BYTES
+from hashrange.errors import INVALID, ValidationException
+from hashrange.limits import NUMBER_DIGITS_MAX
+from hashrange.storage.api import Reader, Transaction
+from hashrange.tables.definitions.table import Index, Vector
+from hashrange.values import Item, kind
+
+LOG: Final = b"log"
+_FROM: Final = b"from"
+
+KEPT_CHANGES: Final = 10_000
+"""How many changes the log of an index keeps; twice as many until it is trimmed."""
+
+_DIGEST_BYTES: Final = 8
+FLOAT_MAX: Final = 3.4028234663852886e38
+
+_FLOATS: Final[dict[int, Struct]] = {}
+
+
+def check(index: Index, vector: Vector, item: Item, before: Item | None) -> None:
+    """Raise `ValidationException` if `item` has a vector, or a filter attribute, that the index cannot hold.
+
+    An index that is being filled accepts what the item had `before`. The service's messages differ by region
+    in their beginning; these are those of us-east-1 ([report] extenddb pull request 306). [docs] for the
+    words of a wrong size, [assumed] for what follows "Invalid type for parameter".
+    """
+    for attribute in vector.filters:
+        value = item.get(attribute.name)
+        if value is None or attribute.type in value or _stays(index, attribute.name, item, before):
+            continue
+        raise ValidationException(
+            f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
+            f"Actual: {kind(value)} IndexName: {index.name}"
+        )
+    value = item.get(vector.attribute)
+    if value is not None:
+        problem = _problem(vector, value)
+        if problem and not _stays(index, vector.attribute, item, before):
+            raise ValidationException(f"{INVALID}{problem}. IndexName: {index.name}")
+
+
+def _stays(index: Index, name: str, item: Item, before: Item | None) -> bool:
+    return index.backfilling and before is not None and before.get(name) == item.get(name)
+
+
+def _problem(vector: Vector, value: dict[str, Any]) -> str:
+    """What is wrong with a vector; "" if nothing is."""
+    name, members = vector.attribute, value.get("L")
+    if members is None:
+        return f"Invalid type for parameter {name}, Expected: L, Actual: {kind(value)}"
+    if len(members) != vector.dimensions:
+        return f"Invalid size for parameter {name}, Expected: {vector.dimensions}, Actual: {len(members)}"
+    for place, member in enumerate(members):
+        number = member.get("N")
+        if number is None:
+            return f"Invalid type for parameter {name}[{place}], Expected: N, Actual: {kind(member)}"
+        # Shorter texts are smaller numbers: a text in normal form has no exponent.
+        if len(number) > NUMBER_DIGITS_MAX and abs(float(number)) > FLOAT_MAX:
+            return f"Invalid value for parameter {name}[{place}], Expected: a 32-bit floating point number"
+    return ""
+
+
+def fits(vector: Vector, item: Item) -> bool:
+    """Whether the index has an entry of an item whose key fits: it has a sound vector and sound filters."""
+    value = item.get(vector.attribute)
+    if value is None or _problem(vector, value):
+        return False
+    return all(name not in item or type_ in item[name] for name, type_ in vector.filters)
+
+
+def packed(vector: Vector, value: dict[str, Any]) -> dict[str, str]:
+    """The value that the vector attribute has in an index entry, for a sound vector."""
+    floats = floats_of(vector.dimensions).pack(*[float(member["N"]) for member in value["L"]])
+    return {"B": b64encode(floats).decode()}
+
+
+def floats_of(dimensions: int) -> Struct:
+    """The form of a vector with so many dimensions."""
+    struct = _FLOATS.get(dimensions)
+    if struct is None:
+        struct = _FLOATS[dimensions] = Struct(f"<{dimensions}f")
+    return struct
+
+
+def query(dimensions: int, numbers: list[str]) -> bytes | None:
+    """The vector of a search as floats; None if a number is beyond their range."""
+    try:
+        return floats_of(dimensions).pack(*map(float, numbers))
+    except (OverflowError, error):
+        return None
+
+
+# ------------------------------------------------------------------------------------- the log
+
+
+class Change(NamedTuple):
+    """A change in the log of an index: its number, the place of the entry, and the digest of its record."""
+
+    number: int
+    partition: bytes
+    sort: bytes
+    digest: bytes
+
+
+def digest_of(record: bytes | None) -> bytes:
+    """The digest of an entry's record; None: there is none."""
+    return bytes(_DIGEST_BYTES) if record is None else blake2b(record, digest_size=_DIGEST_BYTES).digest()
+
+
+def note(txn: Transaction, vector: Vector, places: Mapping[tuple[bytes, bytes], bytes | None]) -> None:
+    """Log the new records of the entries at these places."""
+    for (partition, sort), record in places.items():
+        txn.append(vector.changes, LOG, partition + sort + digest_of(record))
+    txn.count(vector.changes, len(places), 0)
+
+
+def changes(reader: Reader, vector: Vector, after: int) -> list[Change] | None:
+    """The changes after a sequence number. None if they are more than the log keeps, or if some of them were
+    trimmed."""
+    if after < trimmed_below(reader, vector) - 1:
+        return None
+    rows = list(islice(reader.scan(vector.changes, LOG, (after + 1).to_bytes(8)), KEPT_CHANGES + 1))
+    if len(rows) > KEPT_CHANGES:
+        return None
+    end = -_DIGEST_BYTES
+    return [
+        Change(int.from_bytes(place), value[:PARTITION_BYTES], value[PARTITION_BYTES:end], value[end:])
+        for place, value in rows
+    ]
+
+
+def position(reader: Reader, vector: Vector) -> int:
+    """The sequence number of the last change that the reader shows."""
+    for place, _ in reader.scan(vector.changes, LOG, reverse=True, likely=1):
+        return int.from_bytes(place)
+    return max(0, trimmed_below(reader, vector) - 1)
+
+
+def trimmed_below(reader: Reader, vector: Vector) -> int:
+    """The sequence number below which changes were trimmed."""
+    for _, stored in reader.scan(vector.changes, _FROM, likely=1):
+        return int.from_bytes(stored)
+    return 0
+
+
+def is_long(reader: Reader, vector: Vector) -> bool:
+    """Whether the log should be trimmed."""
+    return reader.totals(vector.changes).records >= 2 * KEPT_CHANGES
+
+
+def trim(txn: Transaction, vector: Vector, limit: int) -> int:
+    """Remove at most `limit` of the changes that are too many; returns how many it removed."""
+    count = min(limit, txn.totals(vector.changes).records - KEPT_CHANGES)
+    low = trimmed_below(txn, vector).to_bytes(8)
+    places = [place for place, _ in islice(txn.scan(vector.changes, LOG, low), max(0, count))]
+    for place in places:
+        txn.delete(vector.changes, LOG, place)
+    if places:
+        txn.put(vector.changes, _FROM, b"", (int.from_bytes(places[-1]) + 1).to_bytes(8))
+        txn.count(vector.changes, -len(places), 0)
+    return len(places)

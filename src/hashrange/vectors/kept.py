@@ -1,0 +1,192 @@
+"""The matrices that a database keeps between searches, within a bound of memory.
+
+For each index there is the position in its log of changes up to which its matrices are right. A search first
+brings them up to what its reader shows: it reads the changes since, and then the changed entries. If the log
+no longer has all of these changes, the matrices are dropped. A reader that shows an older state than the
+matrices have, because another search was faster, reads the entries themselves.
+
+A search is a part of a body, which an engine may run over outdated records before it runs it again. What is
+kept comes only from scans, and from entries whose digest is that of the log (`tables.data.vectors`).
+
+A matrix that is larger than the bound is never whole in memory: the search goes through its parts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from hashrange import pace
+from hashrange.storage.api import Reader
+from hashrange.tables.data import vectors
+from hashrange.tables.definitions.table import Index, Vector
+from hashrange.vectors.matrix import Floats, Matrix
+from hashrange.vectors.nearest import Match, nearest
+
+_PART_BYTES: Final = 16 * 1024 * 1024
+_ENTRIES_AT_ONCE: Final = 256
+
+_LOCK_SECONDS_MAX: Final = 0.5
+"""A search that waits longer for others on its index reads the entries itself."""
+
+_DOUBTS_MAX: Final = 10
+"""After so many searches whose entries are not those of the log, as after damage, an index is read anew."""
+
+
+class Search(NamedTuple):
+    """What to search for: the `top` vectors nearest to `query` among the entries of `partition` whose
+    filter attributes have the contents `wanted`."""
+
+    partition: bytes
+    query: Floats
+    top: int
+    wanted: Mapping[str, str]
+
+
+class _OfIndex:
+    """The matrices of an index, by the partitions of its entries, and up to which change they are right;
+    `doubts` counts the searches since then whose entries were not those of the log."""
+
+    __slots__ = ("doubts", "lock", "matrices", "position")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.position = -1
+        self.doubts = 0
+        self.matrices: dict[bytes, Matrix] = {}
+
+
+class Kept:
+    """The matrices of a database, at most `bytes_max` together. Any thread may search."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._indexes: dict[int, _OfIndex] = {}
+        self._used: OrderedDict[tuple[int, bytes], int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """About how much memory the matrices take."""
+        with self._lock:
+            return sum(self._used.values())
+
+    def find(self, reader: Reader, index: Index, vector: Vector, search: Search) -> list[Match]:
+        """The nearest entries, the nearest first."""
+        with self._lock:
+            own = self._indexes.setdefault(index.space, _OfIndex())
+        # The memory engine holds its lock while a body runs, except on a worker thread, which takes it for a
+        # moment when it reads. If they waited for each other, neither would go on.
+        seconds = -1.0 if pace.is_aside() else _LOCK_SECONDS_MAX
+        if not own.lock.acquire(timeout=seconds):
+            return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+        try:
+            if self._bring_up(reader, index, vector, own):
+                matrix = own.matrices.get(search.partition)
+                if matrix is not None and matrix.is_worn():
+                    matrix = None
+                if matrix is not None:
+                    self._use(index.space, search.partition, matrix)
+                    return nearest(matrix, vector.distance, search.query, search.top, search.wanted)
+                return self._first(reader, index, vector, own, search)
+        finally:
+            own.lock.release()
+        return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+
+    def _first(
+        self, reader: Reader, index: Index, vector: Vector, own: _OfIndex, search: Search
+    ) -> list[Match]:
+        """The first search of a partition, or the search of one that is too large to keep."""
+        parts = _parts(reader, index, vector, search.partition, min(_PART_BYTES, self._bytes_max))
+        whole = Matrix(vector)
+        for part in parts:
+            if whole.size + part.size > self._bytes_max:
+                return _through(_joined([whole, part], parts), vector, search)
+            whole.add(part)
+        own.matrices[search.partition] = whole
+        self._use(index.space, search.partition, whole)
+        return nearest(whole, vector.distance, search.query, search.top, search.wanted)
+
+    def _bring_up(self, reader: Reader, index: Index, vector: Vector, own: _OfIndex) -> bool:
+        """Bring the matrices of an index up to what the reader shows; returns False if they are ahead of
+        it."""
+        changes = vectors.changes(reader, vector, own.position) if own.position >= 0 else None
+        if changes is None:
+            position = vectors.position(reader, vector)
+            if position < own.position:
+                return False
+            own.matrices.clear()
+            self._forget(index.space)
+            own.position = position
+            return True
+        if not changes:
+            return vectors.position(reader, vector) >= own.position
+        latest = {
+            (change.partition, change.sort): change.digest
+            for change in changes
+            if change.partition in own.matrices
+        }
+        places = sorted(latest)
+        for start in range(0, len(places), _ENTRIES_AT_ONCE):
+            pace.point()
+            part = places[start : start + _ENTRIES_AT_ONCE]
+            stored = reader.get_many([(index.space, *place) for place in part])
+            for place, record in zip(part, stored, strict=True):
+                if vectors.digest_of(record) != latest[place]:
+                    # This is not the entry of the log's moment: the engine will run the body again.
+                    own.doubts += 1
+                    own.position = own.position if own.doubts < _DOUBTS_MAX else -1
+                    return False
+                matrix = own.matrices.get(place[0])
+                if matrix is not None and record is None:
+                    matrix.remove(place[1])
+                elif matrix is not None and record is not None:
+                    matrix.put(place[1], record)
+        own.position, own.doubts = changes[-1].number, 0
+        return True
+
+    def _forget(self, space: int) -> None:
+        with self._lock:
+            for used in [used for used in self._used if used[0] == space]:
+                del self._used[used]
+
+    def _use(self, space: int, partition: bytes, matrix: Matrix) -> None:
+        """Note the use of a matrix, and drop those that were used least recently if all take too much."""
+        with self._lock:
+            self._used[space, partition] = matrix.size
+            self._used.move_to_end((space, partition))
+            total = sum(self._used.values())
+            while total > self._bytes_max and self._used:
+                (old_space, old_partition), size = self._used.popitem(last=False)
+                total -= size
+                self._indexes[old_space].matrices.pop(old_partition, None)
+
+
+def _parts(
+    reader: Reader, index: Index, vector: Vector, partition: bytes, bytes_max: int
+) -> Iterator[Matrix]:
+    """The entries of a partition as matrices of about `bytes_max`."""
+    part = Matrix(vector)
+    for sort, record in reader.scan(index.space, partition):
+        pace.point()
+        part.put(sort, record)
+        if part.size >= bytes_max:
+            yield part
+            part = Matrix(vector)
+    yield part
+
+
+def _joined(first: Iterable[Matrix], rest: Iterable[Matrix]) -> Iterator[Matrix]:
+    yield from first
+    yield from rest
+
+
+def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Match]:
+    """The nearest entries of all parts."""
+    best: list[Match] = []
+    for part in parts:
+        found: Any = nearest(part, vector.distance, search.query, search.top, search.wanted)
+        best = sorted(best + found)[: search.top]
+    return best

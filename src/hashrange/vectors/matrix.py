@@ -1,0 +1,162 @@
+"""A matrix: the vectors of index entries as rows of 32-bit floats, with their places and filter attributes.
+
+A filter attribute of a row is a number that stands for its value, so that a condition is one comparison of an
+array. A row that is removed is replaced by the last one: rows have no order.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashrange.tables.data import records
+from hashrange.tables.definitions.table import Vector
+
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+Scores = NDArray[np.float64]
+
+_ROW_BYTES: Final = 250
+"""What a row takes beside its floats: its place twice, and the objects that hold it. An estimate."""
+
+_ROWS_MIN: Final = 16
+_ABSENT: Final = -1
+
+
+def floats(content: bytes) -> Floats:
+    """The vector whose floats these bytes hold."""
+    return np.frombuffer(content, "<f4").astype(np.float32, copy=False)
+
+
+def square_of(vector: Floats) -> float:
+    """The square of a vector's length."""
+    wide = vector.astype(np.float64)
+    return float((wide * wide).sum())
+
+
+class Matrix:
+    """The vectors of entries of one index. `places` maps the sort of an entry to its row, `sorts` a row to
+    its sort; `squares` are the squares of their lengths. `floats` has more rows than `count` tells."""
+
+    __slots__ = (
+        "_codes",
+        "_columns",
+        "_names",
+        "attribute",
+        "count",
+        "floats",
+        "places",
+        "sorts",
+        "squares",
+    )
+
+    def __init__(self, vector: Vector) -> None:
+        self.attribute = vector.attribute
+        self.count = 0
+        self.floats: Floats = np.empty((_ROWS_MIN, vector.dimensions), np.float32)
+        self.squares: Scores = np.empty(_ROWS_MIN)
+        self.places: dict[bytes, int] = {}
+        self.sorts: list[bytes] = []
+        self._names = [name for name, _ in vector.filters]
+        self._columns = [np.empty(_ROWS_MIN, np.int32) for _ in self._names]
+        self._codes: list[dict[str, int]] = [{} for _ in self._names]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        columns = sum(column.nbytes for column in self._columns)
+        return self.floats.nbytes + self.squares.nbytes + columns + _ROW_BYTES * self.count
+
+    def put(self, sort: bytes, record: bytes) -> None:
+        """Add the entry with this sort, or replace its row. `record` is the entry in stored form."""
+        entry = records.item_of(record)
+        row = self.places.get(sort)
+        if row is None:
+            row = self.count
+            if row == len(self.floats):
+                self._grow(2 * len(self.floats))
+            self.places[sort] = row
+            self.sorts.append(sort)
+            self.count += 1
+        content = np.frombuffer(b64decode(entry[self.attribute]["B"]), "<f4")
+        self.floats[row] = content
+        self.squares[row] = square_of(content)
+        for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
+            value = entry.get(name)
+            column[row] = _ABSENT if value is None else codes.setdefault(content_of(value), len(codes))
+
+    def add(self, other: Matrix) -> None:
+        """Add the rows of another matrix of the same index, which has no entry of this one."""
+        rows = self.count + other.count
+        if rows > len(self.floats):
+            self._grow(max(rows, 2 * len(self.floats) if self.count else rows))
+        self.floats[self.count : rows] = other.floats[: other.count]
+        self.squares[self.count : rows] = other.squares[: other.count]
+        for column, codes, column_, codes_ in zip(
+            self._columns, self._codes, other._columns, other._codes, strict=True
+        ):
+            codes_there = list(codes_)
+            mapped = [codes.setdefault(content, len(codes)) for content in codes_there]
+            table = np.array([*mapped, _ABSENT], np.int32)
+            column[self.count : rows] = table[column_[: other.count]]
+        for row, sort in enumerate(other.sorts, self.count):
+            self.places[sort] = row
+        self.sorts += other.sorts
+        self.count = rows
+
+    def remove(self, sort: bytes) -> None:
+        """Remove the entry with this sort, if there is one."""
+        row = self.places.pop(sort, None)
+        if row is None:
+            return
+        self.count -= 1
+        last = self.sorts.pop()
+        if row < self.count:
+            self.sorts[row] = last
+            self.places[last] = row
+            self.floats[row] = self.floats[self.count]
+            self.squares[row] = self.squares[self.count]
+            for column in self._columns:
+                column[row] = column[self.count]
+
+    def rows(self, wanted: Mapping[str, str]) -> Rows | None:
+        """The rows whose filter attributes have the `wanted` contents; None for all rows."""
+        mask: Any = None
+        for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
+            if name in wanted:
+                code = codes.get(wanted[name])
+                if code is None:
+                    return np.empty(0, np.intp)
+                same = column[: self.count] == code
+                mask = same if mask is None else mask & same
+        return None if mask is None else np.flatnonzero(mask)
+
+    def is_worn(self) -> bool:
+        """Whether it holds so many contents that no row has any more that it should be made anew."""
+        return any(len(codes) > 2 * self.count + 1_000 for codes in self._codes)
+
+    def _grow(self, rows: int) -> None:
+        self.floats = _longer(self.floats, rows)
+        self.squares = _longer(self.squares, rows)
+        self._columns = [_longer(column, rows) for column in self._columns]
+
+
+def _longer(array: Any, rows: int) -> Any:
+    longer = np.empty((rows, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def texts_of(value: Mapping[str, str]) -> list[str]:
+    """The numbers of an entry's vector, each as short as its 32 bits allow."""
+    content = np.frombuffer(b64decode(value["B"]), "<f4")
+    return [np.format_float_positional(number, unique=True, trim="-") for number in content]
+
+
+def content_of(value: Mapping[str, str]) -> str:
+    """The content of a string, number or binary value in normal form."""
+    return next(iter(value.values()))
