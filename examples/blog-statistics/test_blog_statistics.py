@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import browser_at, served
 from lanes import TABLE, Blog, add_one, copied_transaction, once, put_then_add
 from playwright.sync_api import expect
 from running import make_table
 from units import consumed, documented
 
-from browsing import browser_at, served
 from hashrange.client import connect
 from hashrange.database import Database
 

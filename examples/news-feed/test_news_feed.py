@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from browsing import browser_at, served
 from newspaper import PEOPLE, STAR, TABLE, Newspaper, Workers
 from playwright.sync_api import expect
 from running import make_table
 from units import consumed, documented
 
-from browsing import browser_at, served
 from hashrange.client import connect
 from hashrange.database import Database
 from hashrange_patterns import Feeds

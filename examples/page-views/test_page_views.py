@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from browsing import browser_at, served
 from playwright.sync_api import expect
 from running import make_table
 from units import consumed, documented
 from views import PAGES, TABLE, Page, Views
 
-from browsing import browser_at, served
 from hashrange.client import connect
 from hashrange.database import Database
 from hashrange_patterns import QueueFull, TableEvents

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from browsing import browser_at, served
 from photos import INVERTED, TABLE, Photo, Photos, Reaction, User
 from playwright.sync_api import Dialog, expect
 from running import make_table
 from sample import NAMES, load
 from units import consumed, documented
 
-from browsing import browser_at, served
 from hashrange.client import connect
 from hashrange.database import Database
 from hashrange_patterns.entities import AlreadyExists, Missing, NotUnique
