@@ -91,10 +91,10 @@ Source: CloudWatch User Guide, "Contributor Insights quotas"."""
 LIST_INSIGHTS_PAGE_MAX: Final = 100
 
 # Of one partition of a table or an index, in units per second: reads and writes are counted apart.
-PARTITION_READ_UNITS: Final = 3_000
-PARTITION_WRITE_UNITS: Final = 1_000
+PARTITION_READ_UNITS_MAX: Final = 3_000
+PARTITION_WRITE_UNITS_MAX: Final = 1_000
 PARTITION_BYTES_MAX: Final = 10 * 1024**3
 # Of one table or index on demand, unless it has a maximum of its own; an account can have it raised.
-ACCOUNT_UNITS: Final = 40_000
+ACCOUNT_UNITS_MAX: Final = 40_000
 BURST_SECONDS: Final = 300
 PEAK_SECONDS: Final = 1_800

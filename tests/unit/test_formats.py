@@ -65,6 +65,10 @@ class Old:
         [new] = described["GlobalSecondaryIndexes"]
         assert (new["IndexName"], new["Backfilling"]) == ("new", True)
         new["ItemCount"] = new["IndexSizeBytes"] = 0
+        # Global tables did not show this yet.
+        world = self.expected.get('DescribeTable {"TableName":"world"}')
+        if world is not None:
+            world["Table"]["DisassociationProtectionEnabled"] = True
         answers = make_directory.run(self.data, LAGGING, [])
         opened = {name: answers.pop(name) for name in answers.keys() - self.expected.keys()}
         assert answers == self.expected

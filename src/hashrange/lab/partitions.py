@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Final
 
 from hashrange.lab.buckets import Bucket
-from hashrange.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
+from hashrange.limits import PARTITION_READ_UNITS_MAX, PARTITION_WRITE_UNITS_MAX
 
 Position = tuple[bytes, bytes]
 
@@ -32,7 +32,7 @@ PARTITIONS_MAX: Final = 4_096
 _HASH_BITS: Final = 64
 _SEEN: Final = 64
 _RISING_LEAST: Final = 8
-_RATES: Final = (PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
+_RATES: Final = (PARTITION_READ_UNITS_MAX, PARTITION_WRITE_UNITS_MAX)
 
 
 class Partition:

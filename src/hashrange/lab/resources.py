@@ -17,10 +17,10 @@ from typing import Final
 from hashrange.lab.buckets import Bucket
 from hashrange.lab.partitions import Partitions
 from hashrange.limits import (
-    ACCOUNT_UNITS,
+    ACCOUNT_UNITS_MAX,
     BURST_SECONDS,
-    PARTITION_READ_UNITS,
-    PARTITION_WRITE_UNITS,
+    PARTITION_READ_UNITS_MAX,
+    PARTITION_WRITE_UNITS_MAX,
     PEAK_SECONDS,
 )
 from hashrange.operations.tables import throughput
@@ -30,7 +30,7 @@ from hashrange.tables.definitions.table import Index, Table
 READS: Final = 0
 WRITES: Final = 1
 
-_PER_PARTITION: Final = (PARTITION_READ_UNITS, PARTITION_WRITE_UNITS)
+_PER_PARTITION: Final = (PARTITION_READ_UNITS_MAX, PARTITION_WRITE_UNITS_MAX)
 _WARM: Final = ("ReadUnitsPerSecond", "WriteUnitsPerSecond")
 _CEILING: Final = ("MaxReadRequestUnits", "MaxWriteRequestUnits")
 _SAVED_SECONDS: Final = BURST_SECONDS + 1
@@ -99,7 +99,7 @@ class Side:
             rates[PROVISIONED] = (float(units[self._way]), _SAVED_SECONDS)
         else:
             ceiling = (owner.on_demand or {}).get(_CEILING[self._way])
-            rates[MAX_ON_DEMAND if ceiling else ACCOUNT] = (float(ceiling or ACCOUNT_UNITS), 1)
+            rates[MAX_ON_DEMAND if ceiling else ACCOUNT] = (float(ceiling or ACCOUNT_UNITS_MAX), 1)
             self._level = self.level
             rates[KEY_RANGE] = (self._level, 1)
         idle = max(0.0, now - table.created)
