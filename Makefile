@@ -59,15 +59,15 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
 pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name")
-	$(BIN)/python -m pytest -n auto $(QUICK) $(PYTEST)
+	$(BIN)/python -m pytest -n auto --durations=25 $(QUICK) $(PYTEST)
 
 .PHONY: long
 long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need programs of others (PYTEST="-k name")
-	$(BIN)/python -m pytest -n auto $(LONG) $(PYTEST)
+	$(BIN)/python -m pytest -n auto --durations=25 $(LONG) $(PYTEST)
 
 .PHONY: postgres
 postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
-	$(BIN)/python -m pytest -n $(WAITING) --postgres tests $(PYTEST)
+	$(BIN)/python -m pytest -n $(WAITING) --durations=25 --postgres tests $(PYTEST)
 
 .PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser
@@ -84,7 +84,7 @@ fast: $(VENV)/.develop
 	@[ $(COMPILE) = no ] || $(BIN)/python tools/compiled.py build || true
 
 test-compiled: $(VENV)/.develop compile  ## Run on the compiled hot path what compiling can change
-	$(COMPILED)/python -m pytest -n auto $(COMPILING) $(PYTEST)
+	$(COMPILED)/python -m pytest -n auto --durations=25 $(COMPILING) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
