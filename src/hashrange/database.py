@@ -434,7 +434,7 @@ class Database:
             pass
 
     def snapshot(self) -> Snapshot:
-        """All tables, items and streams as they are now, for `restore`. Copies no items. Raises alike."""
+        """All tables, items and streams as they are now. Copies no items. Raises Unsupported as `restore`."""
         return self._rewinding().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -275,22 +275,24 @@ class _Lagging:
         self._present = present
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
-        if space >= FIRST_TABLE_SPACE and space not in self._present:
-            image = self._eventual.before(space, (partition, sort), self._moment)
-            if image is not None:
-                return image.value
-        return self._inner.get(space, partition, sort)
+        image = self._image(space, partition, sort)
+        return self._inner.get(space, partition, sort) if image is None else image.value
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         wanted = list(addresses)
         values = self._inner.get_many(wanted)
         for place, (space, partition, sort) in enumerate(wanted):
             pace.point()
-            if space not in self._present:
-                image = self._eventual.before(space, (partition, sort), self._moment)
-                if image is not None:
-                    values[place] = image.value
+            image = self._image(space, partition, sort)
+            if image is not None:
+                values[place] = image.value
         return values
+
+    def _image(self, space: int, partition: bytes, sort: bytes) -> _Image | None:
+        """What a record was at the moment; None: it has to be read. The catalog is always read."""
+        if space < FIRST_TABLE_SPACE or space in self._present:
+            return None
+        return self._eventual.before(space, (partition, sort), self._moment)
 
     def scan(
         self,

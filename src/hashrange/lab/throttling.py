@@ -242,7 +242,6 @@ class Throttling:
         parts before it have left over."""
         refusals: list[tuple[_Part, str]] = []
         spent: list[_Part] = []
-        refused_members: set[int] = set()
         for part in parts:
             limit = part.resource.sides[part.side].exceeded(now)
             if limit is None and part.position is not None:
@@ -252,7 +251,6 @@ class Throttling:
                     limit = KEY_RANGE
             if limit is not None:
                 refusals.append((part, limit))
-                refused_members.add(part.member)
             elif spending:
                 self._spend(part, part.units)
                 spent.append(part)
