@@ -16,8 +16,8 @@ Requests = Callable[[Stage], Sequence[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A kind of request. `to_admin_plane` says that the requests are for that port, `is_large` that a
-    request, its answer or the items that it reads have more than 1 MB: the goal for large ones holds then."""
+    """A kind of request. `to_admin_plane` says that the requests are for that port, `is_large` that a request
+    or its answer has more than 1 MB, so that the goal for large ones holds."""
 
     name: str
     summary: str

@@ -26,7 +26,7 @@ def _list_key(number: int) -> Json:
     return {"pk": {"S": "l"}, "sk": {"N": str(number)}}
 
 
-@shape("TransactWriteItems of 40 KB: 7 checks of 150 contains on lists of 400 KB", is_large=True)
+@shape("TransactWriteItems of 40 KB: 7 checks of 150 contains on lists of 400 KB")
 def transact_contains(stage: Stage) -> Sequence[bytes]:
     stage.need(LISTS)
     found = contains_filter()
