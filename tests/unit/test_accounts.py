@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange.cli.owners import warn_of_hidden_tables
+from hashrange.cli.serving.owners import warn_of_hidden_tables
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.errors import (

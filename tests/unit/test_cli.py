@@ -26,8 +26,10 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from hashrange import __version__, compiled, form
-from hashrange.cli import _COMMANDS, logs, main, welcome
-from hashrange.cli import serve as serving
+from hashrange.cli import _COMMANDS, logs, main
+from hashrange.cli.serving import options as serve_options
+from hashrange.cli.serving import serve as serving
+from hashrange.cli.serving import welcome
 from hashrange.database import Database
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
@@ -86,7 +88,7 @@ def test_the_help_of_a_group_tells_each_command_in_a_whole_sentence(name: str) -
 def test_the_help_of_serve_cuts_no_text_within_a_quotation() -> None:
     for parameter in serving.command.params:
         assert isinstance(parameter, click.Option)
-        text = serving._shortened(parameter)
+        text = serve_options.shortened(parameter)
         assert text.count("`") % 2 == 0, text
         assert text.count("(") == text.count(")"), text
 
@@ -107,7 +109,7 @@ def test_the_help_of_serve_is_short_and_begins_with_the_everyday_options() -> No
     assert len(text.splitlines()) < 140
     section, rest = text.partition("Everyday options:\n")[2].split("\n\n", 1)
     names = [line.split()[0] for line in section.splitlines() if line.startswith("  -")]
-    everyday = [f"--{name.replace('_', '-')}" for name in serving.EVERYDAY]
+    everyday = [f"--{name.replace('_', '-')}" for name in serve_options.EVERYDAY]
     assert names == everyday
     assert len(everyday) == 10
     assert "Behaviour of the database:" in rest
@@ -116,7 +118,7 @@ def test_the_help_of_serve_is_short_and_begins_with_the_everyday_options() -> No
 
 def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
     for settings in (ServerSettings, Settings):
-        assert set(serving.field_texts(settings)) == {field.name for field in fields(settings)}
+        assert set(serve_options.field_texts(settings)) == {field.name for field in fields(settings)}
     text = invoke("serve", "--help").output
     for parameter in serving.command.params:
         assert isinstance(parameter, click.Option)

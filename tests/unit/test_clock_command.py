@@ -16,8 +16,8 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import clock as clock_command
 from hashrange.cli import logs, main
-from hashrange.cli import serve as serving
 from hashrange.cli.admin import bind_admin
+from hashrange.cli.serving import serve as serving
 from hashrange.clock import SystemClock, VirtualClock
 from hashrange.database import Database
 from hashrange.server import Admin, running

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from hashrange.cli.serve import SECTIONS, command, in_sections
+from hashrange.cli.serving.options import SECTIONS, in_sections
+from hashrange.cli.serving.serve import command
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
 

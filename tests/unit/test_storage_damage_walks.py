@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.serve import command as serve
+from hashrange.cli.serving.serve import command as serve
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.embedded import EmbeddedEngine

@@ -1,6 +1,6 @@
 """The `hashrange` command: the only reader of argv and the environment; it wires everything.
 
-    serve       the server
+    serving     `serve`: the server
     backup      back tables up
     check       verify a store
     copying     `copy`: a store to another engine
@@ -19,9 +19,7 @@
 
     logs        the form of log lines
     admin       the parts of the admin plane
-    welcome     what the server says when it has started
     stores      how stores are named
-    owners      warns of tables that no caller finds
     access      `policy`, and what --auth and --users of the server mean
     remote      what commands share that speak to a running server
 
@@ -72,6 +70,7 @@ _MODULES: Final = {
     "import": "importing",
     "policy": "access.policy",
     "pull": "pulling.pull",
+    "serve": "serving.serve",
 }
 
 

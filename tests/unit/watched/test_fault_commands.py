@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 from endpoints import connection
 from hashrange import faults
 from hashrange.cli import logs, main
-from hashrange.cli import serve as serving
 from hashrange.cli.admin import bind_admin
+from hashrange.cli.serving import serve as serving
 from hashrange.database import Database
 from hashrange.faults import parse, show
 from hashrange.server import running

@@ -13,7 +13,7 @@ import orjson
 from hashrange.cli.health import disk, installed, reachable
 from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
 from hashrange.cli.remote.asking import endpoint_option
-from hashrange.cli.serve import DEFAULT_DATA_DIR
+from hashrange.cli.serving.serve import DEFAULT_DATA_DIR
 
 _EPILOG: Final = """\b
 Exit codes: 0 no problem, 1 a problem was found.

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from hashrange.cli.remote.asking import health, hello, reachable
-from hashrange.cli.serve import DEFAULT_PORT
+from hashrange.cli.serving.serve import DEFAULT_PORT
 from hashrange.pace.workers import hold_up
 from hashrange.protocol import NO_ADMIN
 

@@ -24,7 +24,7 @@ import click
 import orjson
 from click.core import ParameterSource
 
-from hashrange.cli.serve import DEFAULT_PORT
+from hashrange.cli.serving.serve import DEFAULT_PORT
 from hashrange.protocol import ADMIN_HEADER, NO_ADMIN
 
 DEFAULT_ENDPOINT: Final = f"http://127.0.0.1:{DEFAULT_PORT}"

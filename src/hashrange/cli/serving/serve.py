@@ -1,21 +1,13 @@
-"""`hashrange serve`: the server, from the command line and the environment.
-
-The options of limits and behaviour are made from the fields of `ServerSettings` and `Settings`, and their
-help texts from the docstrings of these classes, so that each option has a single name, default and
-description.
-"""
+"""`hashrange serve`: the server, from the command line and the environment."""
 
 from __future__ import annotations
 
 import errno
-import inspect
 import logging
-import math
 import os
-import re
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import partial
@@ -28,10 +20,19 @@ from hashrange import __version__, form
 from hashrange.cli import logs
 from hashrange.cli.access.serving import MODES, OFF, STRICT, guard
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.owners import warn_of_hidden_tables
+from hashrange.cli.serving.options import (
+    FaultRules,
+    Number,
+    Sectioned,
+    matching,
+    moment,
+    option,
+    settings_options,
+)
+from hashrange.cli.serving.owners import warn_of_hidden_tables
+from hashrange.cli.serving.welcome import announce, is_open
 from hashrange.cli.stores import needs_driver
-from hashrange.cli.welcome import announce, is_open
-from hashrange.clock import Clock, SystemClock, VirtualClock, parse_moment, show_moment
+from hashrange.clock import Clock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
 from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
@@ -48,7 +49,6 @@ DEFAULT_DATA_DIR: Final = Path("hashrange-data")
 DEFAULT_PORT: Final = 8000
 ADMIN_PORT_DISTANCE: Final = 100
 """The distance of the admin port above the port. It is large, so that servers may have neighbouring ports."""
-_PORT_MAX: Final = 65_535
 
 _log = logging.getLogger(__name__)
 
@@ -66,321 +66,138 @@ Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describ
 or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
 strict everybody who can reach --host has access. The admin port answers only this machine, unless
 --admin-host says otherwise; GET / on it lists its endpoints."""
-
-# Shorter names for some options.
-_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
-
-# The descriptions of some defaults.
-_DEFAULTS: Final = {
-    "s3_dir": "s3 in the data directory; none without one",
-    "s3_endpoint": "none",
-    "kinesis_endpoint": "none",
-    "eventual_reads": "none",
-    "backup_dir": "backups in the data directory; none without one",
-}
-
-# The names of settings end in their unit, which becomes the metavar.
-_UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
-
-EVERYDAY: Final = (
-    "host",
-    "port",
-    "data_dir",
-    "memory",
-    "postgres",
-    "region",
-    "log_requests",
-    "admin_port",
-    "virtual_clock",
-    "fault",
-)
-_EVERYDAY: Final = "Everyday options"
-_OTHER: Final = "Stores, callers, logs and the clock"
-SECTIONS: Final[dict[str, type | None]] = {
-    _EVERYDAY: None,
-    _OTHER: None,
-    "Behaviour of the database": Settings,
-    "Limits of the server": ServerSettings,
-}
-"""The sections of the options' help, and the class whose fields are in each."""
+_PORT_MAX: Final = 65_535
 
 
-def _option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]:
-    parameter = name.lstrip("-").replace("-", "_")
-    variable = "HASHRANGE_" + parameter.upper()
-    return click.option(
-        name, *aliases, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
-    )
-
-
-def field_texts(settings: type) -> dict[str, str]:
-    """The description of each field, from docstring lines of the form ``field, other_field: description``."""
-    texts: dict[str, str] = {}
-    names: list[str] = []
-    for line in inspect.cleandoc(settings.__doc__ or "").splitlines()[1:]:
-        match = re.match(r"([a-z0-9_]+(?:, [a-z0-9_]+)*): (.+)", line)
-        if match is not None:
-            names = match[1].split(", ")
-            texts |= dict.fromkeys(names, match[2][0].upper() + match[2][1:])
-        elif line.startswith(" "):
-            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
-    return texts
-
-
-def _settings_options(settings: type) -> Callable[[Any], Any]:
-    """An option for each field of a settings class: ``--idle-seconds-max`` for `idle_seconds_max`."""
-
-    texts = field_texts(settings)
-
-    def decorate(function: Any) -> Any:
-        attributes: dict[str, Any]
-        for field in reversed(fields(settings)):
-            names = ["--" + field.name.replace("_", "-")]
-            if field.name in _ALIASES:
-                names.append(_ALIASES[field.name])
-            text = texts.get(field.name, "")
-            if isinstance(field.default, bool):
-                attributes = {"is_flag": True}
-            elif isinstance(field.default, str):
-                attributes = {"metavar": field.name.rpartition("_")[2].upper()}
-                text += f"  [default: {_DEFAULTS[field.name]}]"
-            elif isinstance(field.default, tuple):
-                attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}
-                text += "  [default: none]"
-            else:
-                whole = isinstance(field.default, int)
-                unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
-                attributes = {
-                    "type": _Number(int, 1) if whole else _Number(float, 0),
-                    "metavar": unit,
-                }
-            function = _option(*names, default=field.default, help=text, **attributes)(function)
-        return function
-
-    return decorate
-
-
-def _moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
-    try:
-        return parse_moment(value, SystemClock().now()) if value is not None else None
-    except ValueError as error:
-        raise click.BadParameter(str(error), ctx, parameter) from None
-
-
-class _Fault(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """A fault rule, or `@FILE` for the rules in a file."""
-
-    name = "RULE"
-    # Rules hold spaces.
-    envvar_list_splitter = ";"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        # Imported here, because few servers have faults.
-        from hashrange.faults import WrongRule, parse, parse_lines
-
-        try:
-            if not value.startswith("@"):
-                return [parse(value)]
-            return parse_lines(Path(value[1:]).read_text(encoding="utf-8").splitlines())
-        except (WrongRule, UnicodeDecodeError) as error:
-            self.fail(str(error), param, ctx)
-        except OSError as error:
-            self.fail(f"{value[1:]} cannot be read: {error.strerror}", param, ctx)
-
-
-class _Number(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
-    """A number in a range; the error message names the range."""
-
-    def __init__(self, kind: type[int] | type[float], least: int, greatest: int | None = None) -> None:
-        self._kind, self._least, self._most = kind, least, greatest
-        self.name = "integer" if kind is int else "float"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            number = self._kind(value)
-        except (ValueError, OverflowError):
-            number = None
-        if number is None or not self._least <= number <= (math.inf if self._most is None else self._most):
-            kind = "whole number" if self._kind is int else "number"
-            most = "" if self._most is None else f" to {self._most}"
-            self.fail(f"{value!r} is not a {kind} from {self._least}{most}; give such a number.", param, ctx)
-        return number
-
-
-def _matching(pattern: str, noun: str) -> Callable[[click.Context, click.Parameter, str], str]:
-    def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise click.BadParameter(f"{value!r} is not {noun}.", ctx, parameter)
-        return value
-
-    return check
-
-
-class _Sectioned(click.Command):
-    """A command whose help shows the options in the sections of `SECTIONS`, with the first clause of each
-    text: docs/settings.md has the full texts."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, parameters in in_sections(self.get_params(ctx)).items():
-            records = [
-                (record[0], _shortened(option))
-                for option in parameters
-                if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
-            ]
-            with formatter.section(section):
-                formatter.write_dl(records)
-
-
-def _shortened(option: click.Option) -> str:
-    """The first clause of an option's text, and its default."""
-    text, _, shown_default = (option.help or "").partition("  [default: ")
-    clause = re.split(r"(?:[.;:](?:\s|$))", text)[0]
-    default = shown_default.rstrip("]")
-    if not default and not option.is_flag and option.default not in (None, ()):
-        default = str(option.default)
-    return f"{clause}.  [{default}]" if default else f"{clause}."
-
-
-def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
-    """Parameters by the section that shows them."""
-    classes = [(name, settings) for name, settings in SECTIONS.items() if settings is not None]
-    place = {field_.name: name for name, settings in classes for field_ in fields(settings)}
-    place |= dict.fromkeys(EVERYDAY, _EVERYDAY)
-    shown: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
-    for parameter in parameters:
-        shown[place.get(parameter.name or "", _OTHER)].append(parameter)
-    return shown
-
-
-@click.command("serve", epilog=_EPILOG, cls=_Sectioned)
-@_option("--host", default="127.0.0.1", help="Address to listen on.")
-@_option(
+@click.command("serve", epilog=_EPILOG, cls=Sectioned)
+@option("--host", default="127.0.0.1", help="Address to listen on.")
+@option(
     "--port",
-    type=_Number(int, 0, _PORT_MAX),
+    type=Number(int, 0, _PORT_MAX),
     metavar="PORT",
     default=DEFAULT_PORT,
     help="Port to listen on; 0 takes a free one.",
 )
-@_option(
+@option(
     "--data-dir",
     type=click.Path(path_type=Path),
     help=f"Directory of the data, created if it is missing.  [default: ./{DEFAULT_DATA_DIR}]",
 )
-@_option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
-@_option(
+@option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
+@option(
     "--postgres",
     metavar="URL",
     help="Keep everything in a PostgreSQL database, as postgresql://user@host/database, which any number of "
     "servers may share.  [default: none]",
 )
-@_option(
+@option(
     "--postgres-schema",
     default="hashrange",
     metavar="NAME",
     help="Schema in that database for the tables, created if it is missing.",
 )
-@_option(
+@option(
     "--postgres-answer-seconds",
-    type=_Number(float, 1),
+    type=Number(float, 1),
     default=20.0,
     metavar="SECONDS",
     help="How long PostgreSQL may take to confirm a write or to answer a read. Then the request ends with "
     "InternalServerError; the write was made once or not at all.",
 )
-@_option(
+@option(
     "--cache-mib",
-    type=_Number(int, 1),
+    type=Number(int, 1),
     metavar="MIB",
     help="The most memory that the cache of data on disk, or of PostgreSQL's records, may use.  "
     "[default: an eighth of the memory, at least 128; 256 with --postgres]",
 )
-@_option(
+@option(
     "--region",
     default=Caller().region,
-    callback=_matching(r"[a-z0-9-]{1,64}", "a region, as us-east-1 is"),
+    callback=matching(r"[a-z0-9-]{1,64}", "a region, as us-east-1 is"),
     help="Region of callers whose credentials name none.",
 )
-@_option(
+@option(
     "--account-id",
     default=Caller().account_id,
-    callback=_matching(r"[0-9]{12}", "an account id: 12 digits"),
+    callback=matching(r"[0-9]{12}", "an account id: 12 digits"),
     help="Account of callers whose access key is not an account id.",
 )
-@_option(
+@option(
     "--auth",
     type=click.Choice(MODES),
     default=OFF,
     help="Who has access: everybody; everybody, but what strict would refuse is logged; the users of "
     "--users, as their policies say.",
 )
-@_option(
+@option(
     "--users",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Accounts, users, keys and policies; a file in YAML or JSON, see docs/access.md.  [default: none]",
 )
-@_option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
-@_option(
+@option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
+@option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
 )
-@_option(
+@option(
     "--log-requests",
     is_flag=True,
     help="Log each request: operation, table, status, time and consumed units, never values.",
 )
-@_option(
+@option(
     "--admin-port",
-    type=_Number(int, 0, _PORT_MAX),
+    type=Number(int, 0, _PORT_MAX),
     metavar="PORT",
     help="Port of the admin plane; 0 for none.  "
     f"[default: {ADMIN_PORT_DISTANCE} above --port, or a free one]",
 )
-@_option(
+@option(
     "--admin-host",
     default=HOST,
     help="Address of the admin plane; any but a loopback address needs --admin-token.",
 )
-@_option(
+@option(
     "--admin-token",
     default="",
     metavar="TOKEN",
     help="The token without which the admin plane refuses requests. Clients send it as `Authorization: "
     "Bearer TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
 )
-@_option(
+@option(
     "--console-read-only",
     is_flag=True,
     help="Refuse every change in the web console, and writes to the admin plane's /data. Other endpoints of "
     "the admin plane go on as before.",
 )
-@_option(
+@option(
     "--console-banner",
     default="",
     metavar="TEXT",
     help="A text on every page of the console, such as `production`.  [default: none]",
 )
-@_option(
+@option(
     "--virtual-clock",
     is_flag=True,
     help="Run the database on a clock that `hashrange clock` and the admin plane freeze, set and advance: "
     "expiry, streams, iterators and tokens follow it at once.",
 )
-@_option(
+@option(
     "--virtual-clock-start",
-    callback=_moment,
+    callback=moment,
     metavar="TIME",
     help="The time that the virtual clock shows at the start, in ISO 8601; implies --virtual-clock.  "
     "[default: now]",
 )
-@_option(
+@option(
     "--fault",
-    type=_Fault(),
+    type=FaultRules(),
     multiple=True,
     help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
     "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
-@_settings_options(ServerSettings)
-@_settings_options(Settings)
+@settings_options(ServerSettings)
+@settings_options(Settings)
 def command(
     host: str,
     port: int,

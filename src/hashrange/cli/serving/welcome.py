@@ -11,7 +11,7 @@ import click
 from hashrange import compiled, form
 from hashrange.server.access import is_loopback
 
-_log = logging.getLogger("hashrange.cli.serve")
+_log = logging.getLogger("hashrange.cli.serving.serve")
 
 _OPEN: Final = "everybody who can reach the port can read and change all data"
 _ATTENTION: Final = """

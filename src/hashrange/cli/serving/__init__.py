@@ -1,0 +1,7 @@
+"""`hashrange serve`.
+
+    serve      the command: it opens the store, connects the parts, and runs the server
+    options    how its options are made and shown
+    welcome    what the server says when it has started
+    owners     warns of tables that no caller finds
+"""

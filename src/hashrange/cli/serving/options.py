@@ -1,0 +1,207 @@
+"""How the options of `hashrange serve` are made and shown.
+
+The options of limits and behaviour are made from the fields of `ServerSettings` and `Settings`, and their
+help texts from the docstrings of these classes, so that each option has a single name, default and
+description.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hashrange.clock import SystemClock, parse_moment
+from hashrange.server import ServerSettings
+from hashrange.settings import Settings
+
+# Shorter names for some options.
+_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
+
+# The descriptions of some defaults.
+_DEFAULTS: Final = {
+    "s3_dir": "s3 in the data directory; none without one",
+    "s3_endpoint": "none",
+    "kinesis_endpoint": "none",
+    "eventual_reads": "none",
+    "backup_dir": "backups in the data directory; none without one",
+}
+
+# The names of settings end in their unit, which becomes the metavar.
+_UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
+
+EVERYDAY: Final = (
+    "host",
+    "port",
+    "data_dir",
+    "memory",
+    "postgres",
+    "region",
+    "log_requests",
+    "admin_port",
+    "virtual_clock",
+    "fault",
+)
+_EVERYDAY: Final = "Everyday options"
+_OTHER: Final = "Stores, callers, logs and the clock"
+SECTIONS: Final[dict[str, type | None]] = {
+    _EVERYDAY: None,
+    _OTHER: None,
+    "Behaviour of the database": Settings,
+    "Limits of the server": ServerSettings,
+}
+"""The sections of the options' help, and the class whose fields are in each."""
+
+
+def option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]:
+    """A click option that has a variable of the environment as well."""
+    parameter = name.lstrip("-").replace("-", "_")
+    variable = "HASHRANGE_" + parameter.upper()
+    return click.option(
+        name, *aliases, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
+    )
+
+
+def field_texts(settings: type) -> dict[str, str]:
+    """The description of each field, from docstring lines of the form ``field, other_field: description``."""
+    texts: dict[str, str] = {}
+    names: list[str] = []
+    for line in inspect.cleandoc(settings.__doc__ or "").splitlines()[1:]:
+        match = re.match(r"([a-z0-9_]+(?:, [a-z0-9_]+)*): (.+)", line)
+        if match is not None:
+            names = match[1].split(", ")
+            texts |= dict.fromkeys(names, match[2][0].upper() + match[2][1:])
+        elif line.startswith(" "):
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+    return texts
+
+
+def settings_options(settings: type) -> Callable[[Any], Any]:
+    """An option for each field of a settings class: ``--idle-seconds-max`` for `idle_seconds_max`."""
+
+    texts = field_texts(settings)
+
+    def decorate(function: Any) -> Any:
+        attributes: dict[str, Any]
+        for field in reversed(fields(settings)):
+            names = ["--" + field.name.replace("_", "-")]
+            if field.name in _ALIASES:
+                names.append(_ALIASES[field.name])
+            text = texts.get(field.name, "")
+            if isinstance(field.default, bool):
+                attributes = {"is_flag": True}
+            elif isinstance(field.default, str):
+                attributes = {"metavar": field.name.rpartition("_")[2].upper()}
+                text += f"  [default: {_DEFAULTS[field.name]}]"
+            elif isinstance(field.default, tuple):
+                attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}
+                text += "  [default: none]"
+            else:
+                whole = isinstance(field.default, int)
+                unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
+                attributes = {
+                    "type": Number(int, 1) if whole else Number(float, 0),
+                    "metavar": unit,
+                }
+            function = option(*names, default=field.default, help=text, **attributes)(function)
+        return function
+
+    return decorate
+
+
+def moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    try:
+        return parse_moment(value, SystemClock().now()) if value is not None else None
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, parameter) from None
+
+
+class FaultRules(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A fault rule, or `@FILE` for the rules in a file."""
+
+    name = "RULE"
+    # Rules hold spaces.
+    envvar_list_splitter = ";"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # Imported here, because few servers have faults.
+        from hashrange.faults import WrongRule, parse, parse_lines
+
+        try:
+            if not value.startswith("@"):
+                return [parse(value)]
+            return parse_lines(Path(value[1:]).read_text(encoding="utf-8").splitlines())
+        except (WrongRule, UnicodeDecodeError) as error:
+            self.fail(str(error), param, ctx)
+        except OSError as error:
+            self.fail(f"{value[1:]} cannot be read: {error.strerror}", param, ctx)
+
+
+class Number(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A number in a range; the error message names the range."""
+
+    def __init__(self, kind: type[int] | type[float], least: int, greatest: int | None = None) -> None:
+        self._kind, self._least, self._most = kind, least, greatest
+        self.name = "integer" if kind is int else "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = self._kind(value)
+        except (ValueError, OverflowError):
+            number = None
+        if number is None or not self._least <= number <= (math.inf if self._most is None else self._most):
+            kind = "whole number" if self._kind is int else "number"
+            most = "" if self._most is None else f" to {self._most}"
+            self.fail(f"{value!r} is not a {kind} from {self._least}{most}; give such a number.", param, ctx)
+        return number
+
+
+def matching(pattern: str, noun: str) -> Callable[[click.Context, click.Parameter, str], str]:
+    def check(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise click.BadParameter(f"{value!r} is not {noun}.", ctx, parameter)
+        return value
+
+    return check
+
+
+class Sectioned(click.Command):
+    """A command whose help shows the options in the sections of `SECTIONS`, with the first clause of each
+    text: docs/settings.md has the full texts."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, parameters in in_sections(self.get_params(ctx)).items():
+            records = [
+                (record[0], shortened(option))
+                for option in parameters
+                if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
+            ]
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+
+def shortened(option: click.Option) -> str:
+    """The first clause of an option's text, and its default."""
+    text, _, shown_default = (option.help or "").partition("  [default: ")
+    clause = re.split(r"(?:[.;:](?:\s|$))", text)[0]
+    default = shown_default.rstrip("]")
+    if not default and not option.is_flag and option.default not in (None, ()):
+        default = str(option.default)
+    return f"{clause}.  [{default}]" if default else f"{clause}."
+
+
+def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:
+    """Parameters by the section that shows them."""
+    classes = [(name, settings) for name, settings in SECTIONS.items() if settings is not None]
+    place = {field_.name: name for name, settings in classes for field_ in fields(settings)}
+    place |= dict.fromkeys(EVERYDAY, _EVERYDAY)
+    shown: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
+    for parameter in parameters:
+        shown[place.get(parameter.name or "", _OTHER)].append(parameter)
+    return shown
