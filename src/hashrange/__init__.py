@@ -23,6 +23,7 @@ holds, and what it refuses to know:
     costs        what each request costs
     lab          throttling and eventual reads, as on AWS
     access       who may do what: signatures, users, policies
+    recordings   the requests of a load, in a file
     operations   one module per API operation, and the registry of them
     vectors      searches vectors, in matrices that follow the writes
     partiql      PartiQL statements, as reads and writes of the other operations
