@@ -11,6 +11,7 @@ holds, and what it refuses to know:
 
     cli          the `hashrange` command: the only reader of argv and the environment
     testing      the database for tests: `hashrange.local`
+    loads        loads from the side of clients: recorded ones again, and named mixes
     triggers     call functions with the changes of a table
     console      web pages for looking into the data, on the admin plane
     server       sockets and the event loop

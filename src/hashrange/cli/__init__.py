@@ -15,6 +15,7 @@
     trigger     functions on a table's changes
     completion  shell completion
     health      `doctor` and `healthcheck`: whether all is well
+    loads       `record`, `replay`, `load`, `top`: loads on a server, and what they do to it
     pulling     `pull`: tables of an account, with some of their items
 
     logs        the form of log lines
@@ -54,6 +55,8 @@ _COMMANDS: Final = {
     "migrate": "Upgrade a data directory of an older version.",
     "policy": "Examine access policies.",
     "pull": "Make the tables of an AWS account, or of another server, here.",
+    "record": "Record the requests to a running server.",
+    "replay": "Send a recorded load again, and compare the answers.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
@@ -70,6 +73,8 @@ _MODULES: Final = {
     "import": "importing",
     "policy": "access.policy",
     "pull": "pulling.pull",
+    "record": "loads.record",
+    "replay": "loads.replay",
     "serve": "serving.serve",
 }
 

@@ -39,9 +39,10 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         faults,
         insights,
         lab,
+        recording,
         status,
         travel,
     )
 
-    parts = (status, insights, clock, faults, lab, travel, backups, checkpoints, data, routes)
+    parts = (status, insights, clock, faults, lab, recording, travel, backups, checkpoints, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

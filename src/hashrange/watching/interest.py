@@ -53,6 +53,7 @@ class Interest:
         self.heads = False
         self.gate: Gate | None = None
         self.tape: Tape | None = None
+        self.last_tape: Tape | None = None
         self.numbering: Callable[[bool], None] = _ignore
         self._judges = 0
         self._engine = engine
@@ -109,6 +110,7 @@ class Interest:
         """Record each request on `tape`, or end that (None)."""
         with self._lock:
             self.tape = tape
+            self.last_tape = tape or self.last_tape
         self.numbering(tape is not None)
         self._look()
 

@@ -30,6 +30,7 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
+from hashrange.cli.serving.recording import record_options, recorded
 from hashrange.cli.serving.welcome import announce, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
@@ -196,6 +197,7 @@ _PORT_MAX: Final = 65_535
     help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
     "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
+@record_options(option)
 @settings_options(ServerSettings)
 @settings_options(Settings)
 def command(
@@ -238,6 +240,7 @@ def command(
         stack.callback(database.close)
         _arm(database, fault)
         guard(database, limits["auth"], limits["users"])
+        stack.enter_context(recorded(database, limits, server_settings))
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:

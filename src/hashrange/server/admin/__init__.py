@@ -10,6 +10,7 @@
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
     lab          GET and POST /lab
+    recording    GET, POST and DELETE /recording
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations, and links to the console
