@@ -9,5 +9,5 @@
     items      the items of a load, and whether an answer can be true
     making     makes the load of a mix
 
-The commands are `hashrange replay` and `hashrange load`. It knows a server only by its endpoint.
+The commands are `hashrange replay` and `hashrange load`. They know a server only by its endpoint.
 """

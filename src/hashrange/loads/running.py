@@ -7,13 +7,16 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
+from hashrange.server.run import new_event_loop
+
 TICK_SECONDS: Final = 1.0
 
 
 def run(load: Coroutine[Any, Any, None], tick: Callable[[], None]) -> bool:
     """Run a load, and call `tick` once a second. Returns whether it came to its end: after Ctrl-C it is
     cancelled."""
-    return asyncio.run(_run(load, tick))
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(_run(load, tick))
 
 
 async def _run(load: Coroutine[Any, Any, None], tick: Callable[[], None]) -> bool:
