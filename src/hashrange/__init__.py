@@ -18,7 +18,7 @@ holds, and what it refuses to know:
     client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
     database     Database.execute(operation, request), and the background sweeps
-    insights     counts the keys that are used most, for tables with contributor insights
+    insights     counts the keys that are used most, for contributor insights or those who look
     watching     shows each request to fault rules and cost recorders, if there are any
     faults       fault rules: which requests fail, and how
     costs        what each request costs

@@ -61,6 +61,7 @@ _COMMANDS: Final = {
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
+    "top": "Show the busiest keys of a running server, live.",
     "trigger": "Run functions on the changes of a table.",
 }
 
@@ -78,6 +79,7 @@ _MODULES: Final = {
     "record": "loads.record",
     "replay": "loads.replay",
     "serve": "serving.serve",
+    "top": "loads.top",
 }
 
 

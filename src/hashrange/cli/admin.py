@@ -37,6 +37,7 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         clock,
         data,
         faults,
+        heat,
         insights,
         lab,
         recording,
@@ -44,5 +45,7 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         travel,
     )
 
-    parts = (status, insights, clock, faults, lab, recording, travel, backups, checkpoints, data, routes)
+    shown = (status, heat, insights)
+    changed = (clock, faults, lab, recording, travel, backups, checkpoints, data)
+    parts = (*shown, *changed, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

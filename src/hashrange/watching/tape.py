@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import orjson
 
-from hashrange import __version__
 from hashrange.clock import Clock
 from hashrange.costs.record import Record
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
@@ -102,6 +101,8 @@ class Tape:
 
     def begin(self) -> None:
         """Begin to record."""
+        from hashrange import __version__
+
         tape = self._interest.tape
         if tape is not None and tape.writer is not None and tape.writer.is_on:
             raise ValueError(

@@ -240,7 +240,6 @@ def command(
         stack.callback(database.close)
         _arm(database, fault)
         guard(database, limits["auth"], limits["users"])
-        stack.enter_context(recorded(database, limits, server_settings))
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
@@ -258,7 +257,7 @@ def command(
             warns = limits["auth"] != STRICT and is_open(host, port)
             announce(fields, region, log_format, link, open_on=host if warns else None)
 
-        with _errors_of_serving(host, port):
+        with _errors_of_serving(host, port), recorded(database, limits, server_settings):
             serve(
                 database,
                 host=host,
