@@ -42,7 +42,7 @@ def put(client: Any, number: int = 0) -> Any:
 
 def test_the_code_of_the_page_does_what_it_says() -> None:
     names: dict[str, Any] = {}
-    assert sum([run(block, names) for block in blocks_of(PAGE)]) == 5
+    assert sum([run(block, names) for block in blocks_of(PAGE)]) == 7
     names["database"].close()
 
 
