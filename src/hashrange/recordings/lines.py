@@ -111,4 +111,5 @@ _decode: Final = msgspec.json.Decoder(Line).decode
 
 def decode(line: bytes) -> Line:
     """The line in bytes. Raises ValueError."""
-    return _decode(line)
+    read: Line = _decode(line)
+    return read
