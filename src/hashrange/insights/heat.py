@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -43,11 +44,11 @@ _CONSUMERS: Final = frozenset(name for name, operation in REGISTRY.items() if op
 
 
 class Place(NamedTuple):
-    """A table, by its scope and name, or a global index of it; `index` is "" for the table."""
+    """A table, by its scope and name, or a global index of it; `index_name` is "" for the table."""
 
     scope: str
     table: str
-    index: str = ""
+    index_name: str = ""
 
     @property
     def full_name(self) -> str:
@@ -127,13 +128,10 @@ class Heat:
 
         def look(reader: Reader) -> dict[Place, str]:
             names: dict[Place, str] = {}
-            found = [catalog.find(reader, place.table, place.scope) for place in places]
+            tables = [catalog.find(reader, place.table, place.scope) for place in places]
             if every:
-                for number, table in enumerate(catalog.definitions(reader)):
-                    if number == LEARNT_MAX:
-                        break
-                    found.append(table)
-            for table in found:
+                tables += islice(catalog.definitions(reader), LEARNT_MAX)
+            for table in tables:
                 if table is None:
                     continue
                 scope, _, name = table.full_name.rpartition("/")

@@ -154,13 +154,13 @@ class Connection:
         assert self._reader is not None
         self._writer.write(sent)
         incoming = _Incoming()
-        parser = httptools.HttpResponseParser(incoming)
+        parser = incoming.parser
         while not incoming.is_complete:
             piece = await self._reader.read(_RECEIVED_BYTES)
             if not piece:
                 raise ConnectionError("the connection was closed before the answer")
             parser.feed_data(piece)
-        if not parser.should_keep_alive():
+        if not incoming.is_kept:
             self.close()
         return parser.get_status_code(), bytes(incoming.body)
 
@@ -173,17 +173,21 @@ class Connection:
 
 
 class _Incoming:
-    """Collects an answer, as the parser calls it."""
+    """Collects an answer, as its parser calls it. `is_kept`: the connection may be used further, which the
+    parser knows only until it expects the next answer."""
 
     def __init__(self) -> None:
+        self.parser = httptools.HttpResponseParser(self)
         self.body = bytearray()
         self.is_complete = False
+        self.is_kept = False
 
     def on_body(self, body: bytes) -> None:
         self.body += body
 
     def on_message_complete(self) -> None:
         self.is_complete = True
+        self.is_kept = self.parser.should_keep_alive()
 
 
 def _code(body: bytes) -> str:

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.database import Database
 from hashrange.loads.renaming import renamed
-from hashrange.recordings import blocks
+from hashrange.recordings import blocks, reader
 from hashrange.recordings.lines import End, Entry, Head, TableLine, encode
 from hashrange.server import running
 from hashrange.watching.tape import recording
@@ -112,7 +112,12 @@ def test_a_transaction_is_made_again_on_the_same_server(
     assert "Item" in database.execute("GetItem", {"TableName": "orders", "Key": key})
 
 
-def test_requests_of_a_connection_keep_their_order(client: Any, endpoint: str, tmp_path: Path) -> None:
+def test_requests_of_a_connection_keep_their_order(
+    client: Any, database: Database, endpoint: str, tmp_path: Path
+) -> None:
+    def number_of(entry: Entry) -> int:
+        return int(entry.request["ExpressionAttributeValues"][":number"]["L"][0]["N"])
+
     create(client, "orders")
     lines: list[Any] = [Head(1, 0.0)]
     for number in range(200):
@@ -127,8 +132,12 @@ def test_requests_of_a_connection_keep_their_order(client: Any, endpoint: str, t
         )
     path = tmp_path / "load"
     path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
-    result = replay(path, "--to", endpoint, "--speed", "max", "--strict", "--in-flight-max", "10")
+    with recording(database, tmp_path / "again"):
+        result = replay(path, "--to", endpoint, "--speed", "max", "--strict", "--in-flight-max", "10")
     assert result.exit_code == 0, result.output
+    with reader.open(tmp_path / "again") as again:
+        connections = {(entry.connection, number_of(entry) % 4) for entry in again.entries()}
+    assert len(connections) == 4, "each recorded connection is one connection again"
     for connection in range(4):
         key = {"pk": {"S": str(connection)}, "sk": {"N": "0"}}
         seen = client.get_item(TableName="orders", Key=key)["Item"]["seen"]["L"]

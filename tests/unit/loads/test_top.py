@@ -158,13 +158,17 @@ def test_a_table_that_is_made_later_is_looked_up(
     assert [row["key"] for row in picture["keys"]] == [{"pk": {"S": "second"}}]
 
 
+def is_watched(database: Database) -> bool:
+    return database.interest.watch is not None
+
+
 def test_nothing_is_counted_until_somebody_looks(servers: tuple[Any, str], database: Database) -> None:
     _, url = servers
-    assert database.interest.watch is None
+    assert not is_watched(database)
     status, shown = ask(url, "/heat")
     assert status == 200
     assert shown["heat"]["keys"] == []
-    assert database.interest.watch is not None
+    assert is_watched(database)
     assert ask(url, "/heat?keys=0") == (400, {"error": "keys must be a number from 1 to 500"})
 
 

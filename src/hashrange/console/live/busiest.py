@@ -122,12 +122,12 @@ class _Numbers:
 def numbers(view: View, looked: Looked) -> dict[str, Any]:
     """What the page shows of the counts: those of tables, because `hashrange top` has those of indexes."""
     heat = looked.heat
-    tables = [(place, warmth) for place, warmth in heat.places() if not place.index][:_TABLES_SHOWN]
+    tables = [(place, warmth) for place, warmth in heat.places() if not place.index_name][:_TABLES_SHOWN]
     table, part = view.given("table"), view.given("part")
     keys = [
         count
         for count in heat.keys(KEYS_MAX)
-        if not count.key.place.index
+        if not count.key.place.index_name
         and table in ("", count.key.place.table)
         and part in ("", str(count.key.part + 1))
     ][:_KEYS_SHOWN]

@@ -59,7 +59,7 @@ def shown(looked: Looked, subject: Subject, keys: int) -> dict[str, Any]:
         "keys": [
             {
                 "table": count.key.place.full_name,
-                "index": count.key.place.index,
+                "index": count.key.place.index_name,
                 "part": count.key.part + 1,
                 "key": orjson.Fragment(count.key.key),
                 "reads": count.reads,
@@ -72,7 +72,7 @@ def shown(looked: Looked, subject: Subject, keys: int) -> dict[str, Any]:
         "places": [
             {
                 "table": place.full_name,
-                "index": place.index,
+                "index": place.index_name,
                 "reads": sum(warmth.reads),
                 "writes": sum(warmth.writes),
                 "without_key": warmth.others,
