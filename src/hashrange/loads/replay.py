@@ -1,9 +1,11 @@
 """Sends the requests of a recording to an endpoint, and compares the answers with those that were recorded.
 
 Each connection of the recording has a connection here, on which its requests follow each other in their
-order. A request is sent when its time has come, or when the one before it was answered, if that is later. Of
-all requests only so many are under way or waiting at a time (`Plan.in_flight_max`); what is recorded after
-them has to wait.
+order. A request is sent when its time has come, or when the one before it was answered, if that is later. As
+fast as possible means: as soon as all requests were answered that had ended when it began. So requests run
+side by side that did so, and no others, and answers that did not depend on chance are the same again. Of all
+requests only so many are under way or waiting at a time (`Plan.in_flight_max`); what is recorded after them
+has to wait.
 
 Without `Plan.operations` only operations on items are repeated: the others make and delete tables, or read
 streams by identifiers that another server does not know. Tokens of transactions are renewed, because the
@@ -16,8 +18,9 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from heapq import heappop, heappush
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -92,6 +95,13 @@ class Summary:
         return sum(of.other_outcomes + of.other_answers for of in self.operations.values())
 
 
+class _Given(NamedTuple):
+    """A request that its connection is to send; `answered` is set when it has its answer."""
+
+    entry: Entry
+    answered: asyncio.Future[None]
+
+
 class CannotMake(Exception):
     """A table cannot be made; the text says why."""
 
@@ -103,7 +113,8 @@ class Replay:
         self._recording = recording
         self._to = to
         self._plan = plan
-        self._queues: dict[int, asyncio.Queue[Entry | None]] = {}
+        self._queues: dict[int, asyncio.Queue[_Given | None]] = {}
+        self._under_way: list[tuple[float, int, asyncio.Future[None]]] = []
         self._room = asyncio.Semaphore(plan.in_flight_max)
         self._began = 0.0
         self._made: set[str] = set()
@@ -139,7 +150,11 @@ class Replay:
             if queue is None:
                 queue = self._queues[entry.connection] = asyncio.Queue()
                 workers.create_task(self._work(entry.connection, queue))
-            queue.put_nowait(entry)
+            answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            if self._plan.speed is None:
+                end = entry.at + entry.seconds
+                heappush(self._under_way, (end, self.summary.requests, answered))
+            queue.put_nowait(_Given(entry, answered))
 
     def _taken(self, entries: Iterable[Entry]) -> Iterable[Entry]:
         for entry in entries:
@@ -151,33 +166,36 @@ class Replay:
 
     async def _wait_for(self, entry: Entry, first: float) -> None:
         if self._plan.speed is None:
-            # Let the answers of earlier requests in.
-            await asyncio.sleep(0)
+            # In the recording these had ended when this request began.
+            while self._under_way and self._under_way[0][0] <= entry.at:
+                await heappop(self._under_way)[2]
             return
         due = self._began + (entry.at - first) / self._plan.speed
         wait = due - perf_counter()
         self.summary.late_seconds = max(-wait, 0.0)
         await asyncio.sleep(max(wait, 0.0))
 
-    async def _work(self, number: int, queue: asyncio.Queue[Entry | None]) -> None:
+    async def _work(self, number: int, queue: asyncio.Queue[_Given | None]) -> None:
         """Send the requests of one connection, until there are no more (None) or none came for a while."""
         connection = Connection(self._to)
         try:
             while True:
                 try:
-                    entry = await asyncio.wait_for(queue.get(), IDLE_SECONDS)
+                    given = await asyncio.wait_for(queue.get(), IDLE_SECONDS)
                 except TimeoutError:
                     if not queue.empty():
                         continue
-                    entry = None
-                if entry is None:
+                    given = None
+                if given is None:
                     del self._queues[number]
                     return
+                entry = given.entry
                 try:
                     answer = await connection.send(entry.operation, self._request(entry))
                 finally:
                     self._room.release()
                 self._compare(entry, answer)
+                given.answered.set_result(None)
         finally:
             connection.close()
 

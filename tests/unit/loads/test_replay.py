@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socketserver
+import threading
 from pathlib import Path
 from typing import Any
 
+import boto3
 import orjson
 import pytest
 from click.testing import CliRunner, Result
@@ -234,3 +237,48 @@ def test_pauses_before_the_first_request_are_left_out(client: Any, endpoint: str
     result = replay(path, "--to", endpoint, "--speed", "2")
     assert result.exit_code == 0, result.output
     assert "recorded in 0.1 s" in result.stdout
+
+
+def test_as_fast_as_possible_keeps_what_came_before_what(
+    client: Any, database: Database, endpoint: str, tmp_path: Path
+) -> None:
+    create(client, "orders")
+    with recording(database, tmp_path / "load"):
+        for number in range(60):
+            # Each by a connection of its own, one after the other.
+            other = boto3.client("dynamodb", endpoint_url=endpoint)
+            if number % 2:
+                other.get_item(TableName="orders", Key=KEY)
+            else:
+                other.put_item(TableName="orders", Item={**ITEM, "price": {"N": str(number)}})
+            other.close()
+    with reader.open(tmp_path / "load") as opened:
+        assert len({entry.connection for entry in opened.entries()}) == 60
+    result = replay(tmp_path / "load", "--to", endpoint, "--speed", "max", "--strict")
+    assert result.exit_code == 0, result.output
+
+
+def test_requests_at_the_same_time_are_sent_at_the_same_time(tmp_path: Path) -> None:
+    lines: list[Any] = [Head(1, 0.0)]
+    lines += [
+        Entry(at=number / 10, operation="GetItem", seconds=5.0, connection=number, request={"Limit": number})
+        for number in range(4)
+    ]
+    path = tmp_path / "load"
+    path.write_bytes(b"".join(encode(line) + b"\n" for line in lines))
+    received: list[bytes] = []
+    together = threading.Barrier(4, timeout=20)
+
+    class Answers(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            received.append(self.request.recv(65_536))
+            together.wait()
+            self.request.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        result = replay(path, "--to", f"http://127.0.0.1:{server.server_address[1]}", "--speed", "max")
+        server.shutdown()
+    assert result.exit_code == 0, result.output
+    assert "0 differences" in result.stdout
+    assert sorted(sent[-1:] for sent in received) == [b"}"] * 4
