@@ -101,8 +101,6 @@ class Tape:
 
     def begin(self) -> None:
         """Begin to record."""
-        from hashrange import __version__
-
         tape = self._interest.tape
         if tape is not None and tape.writer is not None and tape.writer.is_on:
             raise ValueError(
@@ -113,7 +111,7 @@ class Tape:
             hashed=self.hashed,
             bytes_max=self.bytes_max,
             now=self._now(),
-            by=f"hashrange {__version__}",
+            by="hashrange",
             define=self._define,
         )
         self._interest.put_on(self)
