@@ -18,6 +18,8 @@ EXAMPLES ?= 2000
 BENCH    ?=
 CONSISTENCY ?=
 PYTEST   ?=
+# Where this is set, each server and each worker of pytest compiles all of its modules anew: half a second of one core.
+unexport PYTHONDONTWRITEBYTECODE
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
 NODE     := tests/clients/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
