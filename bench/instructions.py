@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -57,27 +57,40 @@ def count(python: Path, workload: str, requests: int) -> Counted:
     """Run the server of an interpreter under a load, and count instructions. Raises FileNotFoundError,
     TimeoutError."""
     with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
-        out = Path(folder) / "callgrind"
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(python), "-c", _SERVE]
-        command += ["serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
-        # Equal hashes, so that dicts take equally long in each run.
-        environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
-        )
-        try:
-            port = _port(server)
-            encoded = _prepared(workload, port)
-            _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
-            _control(server, "--zero")
-            _send(port, islice(cycle(encoded), requests))
-            _control(server, "--dump")
-        finally:
-            server.kill()
-            server.wait()
-        dump = max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
-        found = _TOTALS.findall(dump.read_text(errors="replace"))
-        return Counted(max(map(int, found)) / requests, _functions(dump, requests))
+        dump = dumped(served(python, folder), folder, lambda port: prepared(workload, port), requests)
+        totals = _TOTALS.findall(dump.read_text(errors="replace"))
+        return Counted(max(map(int, totals)) / requests, _functions(dump, requests))
+
+
+def served(python: Path, folder: str) -> list[str]:
+    """The command of Hashrange's server, with a new data directory in `folder`."""
+    return [str(python), "-c", _SERVE, "serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
+
+
+def dumped(serve: list[str], folder: str, prepare: Callable[[int], list[bytes]], requests: int) -> Path:
+    """Run a server under valgrind, send so many requests, and return callgrind's file, which is in `folder`.
+
+    `prepare` makes the requests for the server at a port; they are sent again and again. Raises
+    FileNotFoundError, TimeoutError.
+    """
+    out = Path(folder) / "callgrind"
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *serve]
+    # Equal hashes, so that dicts take equally long in each run.
+    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
+    )
+    try:
+        port = _port(server)
+        encoded = prepare(port)
+        _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
+        _control(server, "--zero")
+        _send(port, islice(cycle(encoded), requests))
+        _control(server, "--dump")
+    finally:
+        server.kill()
+        server.wait()
+    return max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
 
 
 def _port(server: subprocess.Popen[bytes]) -> int:
@@ -98,7 +111,7 @@ def _port(server: subprocess.Popen[bytes]) -> int:
     raise TimeoutError("the server did not start:\n" + "".join(log)[-2000:])
 
 
-def _prepared(name: str, port: int) -> list[bytes]:
+def prepared(name: str, port: int) -> list[bytes]:
     """Make and fill the tables of a workload; return its requests as bytes."""
     workload = WORKLOADS[name]
     for one in workload.tables:

@@ -49,7 +49,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "botocore": {"client", "transport", "triggers", "patterns", "testing", "buckets", "kinesis"},
     "psycopg": {"storage"},
     "rocksdict": {"storage"},
-    "fastcrc": {"storage"},
+    "fastcrc": {"storage", "server"},
 }
 # What only some modules may name, as `module.attribute`.
 ALLOWED_NAMES: dict[str, set[str]] = {
