@@ -32,13 +32,15 @@ Fault rules do not meet them."""
 class Caller(NamedTuple):
     """The caller. Region and account appear in ARNs, and select the caller's tables if accounts or regions
     are separate (`scope_of`). `attempt` is the number of the SDK's attempt, if costs are recorded.
-    `identified` is who has signed the request (`access.judging.Identified`), if requests are judged."""
+    `identified` is who has signed the request (`access.judging.Identified`), if requests are judged, and
+    `connection` numbers the connections of a server from 1, if requests are recorded."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
     access_key: str = ""
     attempt: int = 1
     identified: Any = None
+    connection: int = 0
 
 
 class Context:
