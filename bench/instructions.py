@@ -24,8 +24,9 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -62,34 +63,56 @@ def count(python: Path, workload: str, requests: int, options: str = "") -> Coun
     """Run the server of an interpreter under a load, and count instructions. `options` are those of the
     server; `LOOKED`: somebody looks at its requests. Raises FileNotFoundError, TimeoutError."""
     with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
-        out = Path(folder) / "callgrind"
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(python), "-c", _SERVE]
-        command += ["serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
-        command += [] if options == LOOKED else shlex.split(options.replace("FOLDER", folder))
-        # Equal hashes, so that dicts take equally long in each run.
-        environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
-        )
-        try:
-            port, admin_url = _started(server)
-            if options == LOOKED:
-                urllib.request.urlopen(f"{admin_url}/heat", timeout=START_SECONDS_MAX).close()
-            encoded = _prepared(workload, port)
-            _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
-            _control(server, "--zero")
-            _send(port, islice(cycle(encoded), requests))
-            _control(server, "--dump")
-        finally:
-            server.kill()
-            server.wait()
-        dump = max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
-        found = _TOTALS.findall(dump.read_text(errors="replace"))
-        return Counted(max(map(int, found)) / requests, _functions(dump, requests))
+        serve = served(python, folder)
+        if options != LOOKED:
+            serve += shlex.split(options.replace("FOLDER", folder))
+        dump = dumped(serve, folder, partial(prepared, workload), requests, is_looked_at=options == LOOKED)
+        totals = _TOTALS.findall(dump.read_text(errors="replace"))
+        return Counted(max(map(int, totals)) / requests, _functions(dump, requests))
+
+
+def served(python: Path, folder: str) -> list[str]:
+    """The command of Hashrange's server, with a new data directory in `folder`."""
+    return [str(python), "-c", _SERVE, "serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
+
+
+def dumped(
+    serve: list[str],
+    folder: str,
+    prepare: Callable[[int], list[bytes]],
+    requests: int,
+    *,
+    is_looked_at: bool = False,
+) -> Path:
+    """Run a server under valgrind, send so many requests, and return callgrind's file, which is in `folder`.
+
+    `prepare` makes the requests for the server at a port; they are sent again and again. `is_looked_at`:
+    somebody looks at the heat on the admin plane before. Raises FileNotFoundError, TimeoutError.
+    """
+    out = Path(folder) / "callgrind"
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *serve]
+    # Equal hashes, so that dicts take equally long in each run.
+    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
+    )
+    try:
+        port, admin_url = _started(server)
+        if is_looked_at:
+            urllib.request.urlopen(f"{admin_url}/heat", timeout=START_SECONDS_MAX).close()
+        encoded = prepare(port)
+        _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
+        _control(server, "--zero")
+        _send(port, islice(cycle(encoded), requests))
+        _control(server, "--dump")
+    finally:
+        server.kill()
+        server.wait()
+    return max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
 
 
 def _started(server: subprocess.Popen[bytes]) -> tuple[int, str]:
-    """The port of the server, and the URL of its admin plane."""
+    """The port of the server, and the URL of its admin plane; "" for a server without one."""
     assert server.stdout is not None
     log: list[str] = []
     ended = threading.Timer(START_SECONDS_MAX, server.kill)
@@ -99,16 +122,16 @@ def _started(server: subprocess.Popen[bytes]) -> tuple[int, str]:
             log.append(line.decode(errors="replace"))
             match = re.search(r"http://127\.0\.0\.1:(\d+)", log[-1])
             admin = re.search(r"\badmin\W+(http://[^\s\"',]+)", log[-1])
-            if match and admin:
+            if match:
                 # Keep reading, so that the server never waits for a reader of its log.
                 threading.Thread(target=server.stdout.read, daemon=True).start()
-                return int(match[1]), admin[1]
+                return int(match[1]), admin[1] if admin else ""
     finally:
         ended.cancel()
     raise TimeoutError("the server did not start:\n" + "".join(log)[-2000:])
 
 
-def _prepared(name: str, port: int) -> list[bytes]:
+def prepared(name: str, port: int) -> list[bytes]:
     """Make and fill the tables of a workload; return its requests as bytes."""
     workload = WORKLOADS[name]
     for one in workload.tables:

@@ -82,10 +82,11 @@ class Operation:
     The body of an operation that `consumes` capacity returns its bill with the answer, because it may run
     several times, and only the last run is charged. Other bodies return only the answer. A refused request
     that consumed something has its bill in the error.
-    `reads_only`, for an operation that may write, returns whether a request only reads.
+    `reads_only`, for an operation that may write, returns whether a request only reads. `test` accepts most
+    good requests; the database sets it before the first request.
     """
 
-    __slots__ = ("consumes", "prepare", "reads_only", "writes")
+    __slots__ = ("consumes", "prepare", "reads_only", "test", "writes")
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class Operation:
         self.writes = writes
         self.consumes = consumes
         self.reads_only = reads_only
+        self.test: Callable[[Any], object] | None = None
 
     def is_write(self, request: Request) -> bool:
         """Whether the body of a request writes. Called after `prepare`."""

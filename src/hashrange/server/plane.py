@@ -59,6 +59,26 @@ class Share:
         self.put_off = False
 
 
+class Bounds:
+    """The settings that every request is compared with, in a compiled class: to read an attribute of a class
+    that is not compiled takes longer than all of these comparisons. A length of `sure_digits` digits is below
+    `body_bytes_max`."""
+
+    __slots__ = (
+        "bodies_bytes_max", "body_bytes_max", "buffered_bytes_max", "header_bytes_max", "headers_max",
+        "pipeline_max", "sure_digits",
+    )  # fmt: skip
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.sure_digits = len(str(settings.body_bytes_max)) - 1
+        self.bodies_bytes_max = settings.bodies_bytes_max
+        self.body_bytes_max = settings.body_bytes_max
+        self.buffered_bytes_max = settings.buffered_bytes_max
+        self.header_bytes_max = settings.header_bytes_max
+        self.headers_max = settings.headers_max
+        self.pipeline_max = settings.pipeline_max
+
+
 class Client(Protocol):
     """A connection, as the plane sees it. Implementation: `server.http.Connection`.
 
@@ -126,6 +146,7 @@ class Plane:
         "_usual_seconds",
         "_worked_seconds",
         "access",
+        "bounds",
         "connections",
         "database",
         "draining",
@@ -155,6 +176,7 @@ class Plane:
         self.wire = wire
         self.frames = frames
         self.settings = settings
+        self.bounds = Bounds(settings)
         self.round_seconds = ROUND_SECONDS
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
