@@ -1,0 +1,157 @@
+"""The machine's rules for vector indexes: searches, an index that comes and goes, and restores.
+
+A search is compared with a look at all items: the scores are those of the nearest, and each item has its
+score. Which of several items with equal scores are found, no document says.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import event
+from hypothesis.stateful import precondition, rule
+
+from hashrange.values import Item
+from model import strategies
+from model.expressions import Placeholders, plain_item, token
+from model.machine import Answer, TableMachine, check_totals, same_items
+from model.reference import IndexDefinition, Table, Vector, admitted_item
+from vector_tables import score
+
+NAME = "vectors"
+RESTORED = "restored"
+
+
+class VectorMachine(TableMachine):
+    """A history with searches. `moments` are points in time with the items that the table then had; the last
+    change before a moment is at least a second older, and so is the moment than the next change."""
+
+    def started(self) -> None:
+        self.moments: list[tuple[float, Table]] = []
+        recovery = {"PointInTimeRecoveryEnabled": True}
+        self.call(
+            "UpdateContinuousBackups", {"TableName": NAME, "PointInTimeRecoverySpecification": recovery}
+        )
+
+    def time_passes(self) -> None:
+        table = self.model.tables[NAME]
+        self.moments.append((self.clock.now() + 1, copy.deepcopy(table)))
+
+    def is_served(self, index: IndexDefinition) -> bool:
+        return not (index.name == strategies.LATE_VECTOR_INDEX.name and self.filling_vectors)
+
+    # Searches.
+
+    @rule(data=st.data())
+    def search(self, data: st.DataObject) -> None:
+        table = self.model.tables[NAME]
+        indexes = [index for index in table.definition.indexes if self.is_served(index)]
+        index = data.draw(st.sampled_from(indexes), label="index")
+        self.search_in(data, NAME, table, index)
+
+    def search_in(self, data: st.DataObject, name: str, table: Table, index: IndexDefinition) -> None:
+        vector = index.vector
+        assert vector is not None
+        entries = table.entries(index)
+        known: Item = data.draw(st.sampled_from(entries), label="known") if entries else {}
+        filters = data.draw(st.sets(st.sampled_from(vector.filters))) if vector.filters else set()
+        wanted = {
+            attribute.name: known.get(attribute.name) or data.draw(strategies.keys(attribute.type))
+            for attribute in [*index.partition, *sorted(filters)]
+        }
+        query = data.draw(st.lists(strategies.components, min_size=2, max_size=2), label="query")
+        top = data.draw(st.integers(1, 6), label="top")
+        to = Placeholders()
+        terms = [f"{to.path((name_,))} = {to.value(value)}" for name_, value in wanted.items()]
+        request: Answer = {
+            "TableName": name,
+            "IndexName": index.name,
+            "SearchVector": [{"N": number} for number in query],
+            "TopK": top,
+            **to.parameters(),
+        }
+        if terms:
+            request["SearchConditionExpression"] = " AND ".join(terms)
+        found = self.call("SearchVectors", request)["SearchResults"]
+        event(f"found {min(3, len(found))}")
+        expected = {name_: token(value) for name_, value in admitted_item(wanted).items()}
+        chosen = [
+            entry
+            for entry in entries
+            if all(name_ in entry and token(entry[name_]) == value for name_, value in expected.items())
+        ]
+        check_found(vector, found, [self.shown(vector, table, entry, query) for entry in chosen], top)
+
+    def shown(self, vector: Vector, table: Table, entry: Item, query: list[str]) -> tuple[float, Item]:
+        """The score of an entry, and what an answer shows of it."""
+        whole = table.items[table.key_of(entry)]
+        numbers = [member["N"] for member in whole[vector.attribute]["L"]]
+        shown = {name: value for name, value in entry.items() if name != vector.attribute}
+        return score(vector.distance, numbers, query), shown
+
+    # An index that comes and goes.
+
+    @rule()
+    def switch_late_vector_index(self) -> None:
+        """Create a vector index over the items that are there, or delete it, or cancel its filling."""
+        indexes = self.model.tables[NAME].definition.indexes
+        if self.call("DescribeTable", {"TableName": NAME})["Table"]["TableStatus"] != "ACTIVE":
+            return
+        late = strategies.LATE_VECTOR_INDEX
+        assert late.vector is not None
+        request: Answer = {"TableName": NAME}
+        if late in indexes:
+            indexes.remove(late)
+            change: Answer = {"Delete": {"IndexName": late.name}}
+            self.filling_vectors = False
+        else:
+            indexes.append(late)
+            change = {"Create": strategies.vector_index_request(late, late.vector)}
+            types = [{"AttributeName": name, "AttributeType": type_} for name, type_ in late.attributes()]
+            request["AttributeDefinitions"] = types
+            self.filling_vectors = self.settings.update_seconds > 0
+        self.call("UpdateTable", {**request, "VectorIndexUpdates": [change]})
+
+    # Restores.
+
+    @precondition(lambda self: not (self.filling or self.filling_vectors))
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        """Restore the table as it is now or was at a moment, and look at the indexes of the restored one."""
+        table = self.model.tables[NAME]
+        request: Answer = {"SourceTableName": NAME, "TargetTableName": RESTORED}
+        if self.moments and data.draw(st.booleans(), label="past"):
+            moment, table = data.draw(st.sampled_from(self.moments), label="moment")
+            request["RestoreDateTime"] = moment
+        else:
+            request["UseLatestRestorableTime"] = True
+        self.call("RestoreTableToPointInTime", request)
+        for each in self.model.tables.values():
+            each.expire(self.clock.now())
+        self.database.settle()
+        described = self.call("DescribeTable", {"TableName": RESTORED})["Table"]
+        assert described["TableStatus"] == "ACTIVE"
+        items = self.call("Scan", {"TableName": RESTORED})["Items"]
+        same_items(items, [*table.items.values()], ordered=False)
+        # The restored table has the indexes that the table has now.
+        for shown in described["VectorIndexes"]:
+            index = self.model.tables[NAME].definition.index(shown["IndexName"])
+            check_totals(shown["ItemCount"], shown["IndexSizeBytes"], table.entries(index))
+            self.search_in(data, RESTORED, table, index)
+        self.call("DeleteTable", {"TableName": RESTORED})
+        event(f"restored {min(3, len(table.items))}")
+
+
+def check_found(vector: Vector, found: list[Answer], pairs: list[tuple[float, Item]], top: int) -> None:
+    """Fail unless the answer has the nearest of the scored items, the nearest first."""
+    descends = vector.distance == "DOT_PRODUCT"
+    best = sorted((score_ for score_, _ in pairs), reverse=descends)[:top]
+    assert [result["Score"] for result in found] == pytest.approx(best, abs=1e-9)
+    scored: dict[Any, float] = {plain_item(item): score_ for score_, item in pairs}
+    items = [plain_item(result["Item"]) for result in found]
+    assert len(set(items)) == len(items)
+    for item, result in zip(items, found, strict=True):
+        assert result["Score"] == pytest.approx(scored[item], abs=1e-9)
