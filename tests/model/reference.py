@@ -144,7 +144,9 @@ class Table:
                 value = item.get(name)
                 if name in names or value is None:
                     continue
-                if type_ not in value or (type_ != "N" and not value[type_]):
+                # A filter of a vector index may be empty.
+                is_filter = index.vector is not None and (name, type_) in index.vector.filters
+                if type_ not in value or (type_ != "N" and not value[type_] and not is_filter):
                     empty.add(type_ in value)
             if index.vector and not is_sound(index.vector, item.get(index.vector.attribute)):
                 empty.add(False)

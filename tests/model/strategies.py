@@ -135,7 +135,7 @@ def _vector_index(
     return replace(_index(name, True, partition, "", included), vector=vector)
 
 
-LATE_VECTOR_INDEX = _vector_index("late", "h", "", "EUCLIDEAN", ("n",))
+LATE_VECTOR_INDEX = _vector_index("late", "", "h", "EUCLIDEAN", ("n",))
 
 
 def definitions() -> list[TableDefinition]:
@@ -319,6 +319,36 @@ def filters(excluded: set[str], only: tuple[str, ...] | None) -> st.SearchStrate
     if only is not None:
         return st.builds(_about, conditions, st.sampled_from(only))
     return conditions.filter(lambda tree: not _uses(tree, excluded))
+
+
+def _search_test(attribute: Attribute) -> st.SearchStrategy[Condition]:
+    name, type_ = attribute
+    common = {"S": _STRINGS[:3], "N": ["1", "2", "1e125"], "B": [*map(encoded, _BINARY[:3])]}[type_]
+    values_ = st.sampled_from([{type_: text} for text in common]) | keys(type_)
+    path = st.just((name,))
+    tests = [
+        st.tuples(st.just("compare"), path, st.sampled_from(_OPERATORS), values_),
+        st.tuples(st.just("compare"), path, st.just("="), values_),
+        st.tuples(st.just("in"), path, st.lists(values_, min_size=1, max_size=3)),
+        st.tuples(st.just("contains"), path, values_),
+        st.tuples(st.sampled_from(["exists", "missing"]), path),
+        st.builds(lambda bounds: ("between", (name,), *in_order(*bounds)), st.tuples(values_, values_)),
+    ]
+    if type_ != "N":
+        tests.append(st.tuples(st.just("begins"), path, values_))
+    return st.one_of(tests)
+
+
+def search_conditions(filters: tuple[Attribute, ...]) -> st.SearchStrategy[Condition]:
+    """Conditions of a vector search on these filter attributes."""
+    return st.recursive(
+        st.one_of(*map(_search_test, filters)),
+        lambda inner: st.one_of(
+            st.tuples(st.just("not"), inner),
+            st.tuples(st.sampled_from(["and", "or"]), inner, inner),
+        ),
+        max_leaves=3,
+    )
 
 
 def _about(tree: Condition, name: str) -> Condition:

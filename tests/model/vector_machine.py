@@ -12,13 +12,13 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import event
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
 from hashrange.values import Item
 from model import strategies
-from model.expressions import Placeholders, plain_item, token
+from model.expressions import Placeholders, holds, plain_item, write_condition
 from model.machine import Answer, TableMachine, check_totals, same_items
-from model.reference import IndexDefinition, Table, Vector, admitted_item
+from model.reference import IndexDefinition, Table, Vector, admitted
 from vector_tables import score
 
 NAME = "vectors"
@@ -30,6 +30,7 @@ class VectorMachine(TableMachine):
     change before a moment is at least a second older, and so is the moment than the next change."""
 
     def started(self) -> None:
+        self.steps = 0
         self.moments: list[tuple[float, Table]] = []
         recovery = {"PointInTimeRecoveryEnabled": True}
         self.call(
@@ -57,15 +58,16 @@ class VectorMachine(TableMachine):
         assert vector is not None
         entries = table.entries(index)
         known: Item = data.draw(st.sampled_from(entries), label="known") if entries else {}
-        filters = data.draw(st.sets(st.sampled_from(vector.filters))) if vector.filters else set()
-        wanted = {
-            attribute.name: known.get(attribute.name) or data.draw(strategies.keys(attribute.type))
-            for attribute in [*index.partition, *sorted(filters)]
-        }
+        wanted = [
+            ("compare", (name_,), "=", known.get(name_) or data.draw(strategies.keys(type_)))
+            for name_, type_ in index.partition
+        ]
+        if vector.filters and data.draw(st.integers(0, 2)):
+            wanted.append(data.draw(strategies.search_conditions(vector.filters), label="filter"))
         query = data.draw(st.lists(strategies.components, min_size=2, max_size=2), label="query")
         top = data.draw(st.integers(1, 6), label="top")
         to = Placeholders()
-        terms = [f"{to.path((name_,))} = {to.value(value)}" for name_, value in wanted.items()]
+        terms = [f"({write_condition(test, to)})" for test in wanted]
         request: Answer = {
             "TableName": name,
             "IndexName": index.name,
@@ -77,12 +79,8 @@ class VectorMachine(TableMachine):
             request["SearchConditionExpression"] = " AND ".join(terms)
         found = self.call("SearchVectors", request)["SearchResults"]
         event(f"found {min(3, len(found))}")
-        expected = {name_: token(value) for name_, value in admitted_item(wanted).items()}
-        chosen = [
-            entry
-            for entry in entries
-            if all(name_ in entry and token(entry[name_]) == value for name_, value in expected.items())
-        ]
+        tests = admitted(wanted)
+        chosen = [entry for entry in entries if all(holds(test, entry) for test in tests)]
         check_found(vector, found, [self.shown(vector, table, entry, query) for entry in chosen], top)
 
     def shown(self, vector: Vector, table: Table, entry: Item, query: list[str]) -> tuple[float, Item]:
@@ -91,6 +89,22 @@ class VectorMachine(TableMachine):
         numbers = [member["N"] for member in whole[vector.attribute]["L"]]
         shown = {name: value for name, value in entry.items() if name != vector.attribute}
         return score(vector.distance, numbers, query), shown
+
+    @invariant()
+    def the_whole_index_is_found(self) -> None:
+        """Now and then, so that a search often has several changes to follow."""
+        self.steps += 1
+        if self.steps % 3:
+            return
+        table = self.model.tables[NAME]
+        for index in table.definition.indexes:
+            if index.partition or index.vector is None or not self.is_served(index):
+                continue
+            query = ["1", "-1"]
+            request = {"TableName": NAME, "IndexName": index.name, "TopK": 100}
+            answer = self.call("SearchVectors", {**request, "SearchVector": [{"N": one} for one in query]})
+            pairs = [self.shown(index.vector, table, entry, query) for entry in table.entries(index)]
+            check_found(index.vector, answer["SearchResults"], pairs, 100)
 
     # An index that comes and goes.
 
@@ -128,6 +142,7 @@ class VectorMachine(TableMachine):
             request["RestoreDateTime"] = moment
         else:
             request["UseLatestRestorableTime"] = True
+        table = copy.deepcopy(table)
         self.call("RestoreTableToPointInTime", request)
         for each in self.model.tables.values():
             each.expire(self.clock.now())

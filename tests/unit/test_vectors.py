@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import postgres
 from hashrange import pace
 from hashrange.errors import ValidationException
+from hashrange.expressions.search_conditions import EVERYTHING
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
@@ -303,7 +304,7 @@ def test_a_reader_of_an_older_moment_sees_that_moment(tmp_path: Path) -> None:
         engine.read(lambda reader: next(iter(reader.scan_space(index.space)))[0]),
         np.array([1, 0], np.float32),
         5,
-        {},
+        EVERYTHING,
     )
 
     def body(reader: Any) -> tuple[int, int]:
@@ -339,7 +340,7 @@ def test_outdated_entries_are_not_kept(world: World) -> None:
         def get_many(self, addresses: Any) -> list[bytes | None]:
             return [remembered.get(address) or self._reader.get_many([address])[0] for address in addresses]
 
-    wanted = kept_matrices.Search(rows[0][0], np.array([1, 0], np.float32), 4, {})
+    wanted = kept_matrices.Search(rows[0][0], np.array([1, 0], np.float32), 4, EVERYTHING)
     for round_ in range(12):
         world.put(0, [1, 5 + round_])
         world("DeleteItem", TableName="table", Key=key_of(1))

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 from hashrange import pace
+from hashrange.expressions import SearchCondition
 from hashrange.storage.api import Reader
 from hashrange.tables.data import vectors
 from hashrange.tables.definitions.table import Index, Vector
@@ -37,12 +38,12 @@ _DOUBTS_MAX: Final = 10
 
 class Search(NamedTuple):
     """What to search for: the `top` vectors nearest to `query` among the entries of `partition` whose
-    filter attributes have the contents `wanted`."""
+    filter attributes meet the `condition`."""
 
     partition: bytes
     query: Floats
     top: int
-    wanted: Mapping[str, str]
+    condition: SearchCondition
 
 
 class _OfIndex:
@@ -89,7 +90,7 @@ class Kept:
                     matrix = None
                 if matrix is not None:
                     self._use(index.space, search.partition, matrix)
-                    return nearest(matrix, vector.distance, search.query, search.top, search.wanted)
+                    return nearest(matrix, vector.distance, search.query, search.top, search.condition)
                 return self._first(reader, index, vector, own, search)
         finally:
             own.lock.release()
@@ -107,7 +108,7 @@ class Kept:
             whole.add(part)
         own.matrices[search.partition] = whole
         self._use(index.space, search.partition, whole)
-        return nearest(whole, vector.distance, search.query, search.top, search.wanted)
+        return nearest(whole, vector.distance, search.query, search.top, search.condition)
 
     def _bring_up(self, reader: Reader, index: Index, vector: Vector, own: _OfIndex) -> bool:
         """Bring the matrices of an index up to what the reader shows; returns False if they are ahead of
@@ -187,6 +188,6 @@ def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Ma
     """The nearest entries of all parts."""
     best: list[Match] = []
     for part in parts:
-        found: Any = nearest(part, vector.distance, search.query, search.top, search.wanted)
+        found: Any = nearest(part, vector.distance, search.query, search.top, search.condition)
         best = sorted(best + found)[: search.top]
     return best

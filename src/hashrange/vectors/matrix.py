@@ -1,7 +1,8 @@
 """A matrix: the vectors of index entries as rows of 32-bit floats, with their places and filter attributes.
 
-A filter attribute of a row is a number that stands for its value, so that a condition is one comparison of an
-array. A row that is removed is replaced by the last one: rows have no order.
+A filter attribute of a row is a number that stands for its value. So a condition is tested once for each
+value, and a comparison by `=` is that of an array with a number. A row that is removed is replaced by the
+last one: rows have no order.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hashrange import pace
+from hashrange.expressions.preparing import Values
+from hashrange.expressions.search_conditions import Choice, Either, Every, Except, Leaf, SearchCondition
 from hashrange.tables.data import records
 from hashrange.tables.definitions.table import Vector
 
 Floats = NDArray[np.float32]
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 _ROW_BYTES: Final = 250
 """What a row takes beside its floats: its place twice, and the objects that hold it. An estimate."""
@@ -46,6 +51,7 @@ class Matrix:
         "_codes",
         "_columns",
         "_names",
+        "_types",
         "attribute",
         "count",
         "floats",
@@ -62,6 +68,7 @@ class Matrix:
         self.places: dict[bytes, int] = {}
         self.sorts: list[bytes] = []
         self._names = [name for name, _ in vector.filters]
+        self._types = [type_ for _, type_ in vector.filters]
         self._columns = [np.empty(_ROWS_MIN, np.int32) for _ in self._names]
         self._codes: list[dict[str, int]] = [{} for _ in self._names]
 
@@ -123,17 +130,38 @@ class Matrix:
             for column in self._columns:
                 column[row] = column[self.count]
 
-    def rows(self, wanted: Mapping[str, str]) -> Rows | None:
-        """The rows whose filter attributes have the `wanted` contents; None for all rows."""
-        mask: Any = None
-        for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
-            if name in wanted:
-                code = codes.get(wanted[name])
-                if code is None:
-                    return np.empty(0, np.intp)
-                same = column[: self.count] == code
-                mask = same if mask is None else mask & same
-        return None if mask is None else np.flatnonzero(mask)
+    def rows(self, condition: SearchCondition) -> Rows | None:
+        """The rows whose filter attributes meet a condition; None for all rows."""
+        if not condition.parts:
+            return None
+        masks = [self._mask(part, condition.values) for part in condition.parts]
+        return np.flatnonzero(np.logical_and.reduce(masks))
+
+    def _mask(self, choice: Choice, values: Values) -> Mask:
+        """For each row, whether it meets a part of a condition."""
+        match choice:
+            case Leaf():
+                return self._meets(choice, values)
+            case Every(parts):
+                return np.logical_and.reduce([self._mask(part, values) for part in parts])
+            case Either(parts):
+                return np.logical_or.reduce([self._mask(part, values) for part in parts])
+            case Except(part):
+                return ~self._mask(part, values)
+
+    def _meets(self, leaf: Leaf, values: Values) -> Mask:
+        """For each row, whether it passes a test; each content is tested once."""
+        place = self._names.index(leaf.attribute)
+        column, codes = self._columns[place][: self.count], self._codes[place]
+        if leaf.comparator == "=":
+            code = codes.get(content_of(values[leaf.operands[0]]))
+            return np.zeros(self.count, np.bool_) if code is None else column == code
+        verdicts = []
+        for content in codes:
+            pace.point()
+            verdicts.append(leaf.run({leaf.attribute: {self._types[place]: content}}, values))
+        # An attribute that is absent has the code -1, which takes the last one.
+        return np.array([*verdicts, leaf.run({}, values)], np.bool_)[column]
 
     def is_worn(self) -> bool:
         """Whether it holds so many contents that no row has any more that it should be made anew."""

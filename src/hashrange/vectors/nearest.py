@@ -13,12 +13,12 @@ says. A vector of zeros has the score 1 for COSINE ([report] measured on the ser
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from hashrange import pace
+from hashrange.expressions import SearchCondition
 from hashrange.vectors.matrix import Floats, Matrix, Rows, Scores, square_of
 
 Distance = Literal["COSINE", "DOT_PRODUCT", "EUCLIDEAN"]
@@ -40,10 +40,10 @@ class Match(NamedTuple):
 
 
 def nearest(
-    matrix: Matrix, distance: Distance, query: Floats, count: int, wanted: Mapping[str, str]
+    matrix: Matrix, distance: Distance, query: Floats, count: int, condition: SearchCondition
 ) -> list[Match]:
-    """The `count` nearest of the matrix's rows whose filter attributes have the `wanted` contents."""
-    rows = matrix.rows(wanted)
+    """The `count` nearest of the matrix's rows whose filter attributes meet the condition."""
+    rows = matrix.rows(condition)
     if rows is None:
         known, squares = matrix.floats[: matrix.count], matrix.squares[: matrix.count]
     else:
