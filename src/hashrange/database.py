@@ -408,8 +408,11 @@ class Database:
         return min(self.sweep_tables(), self.sweep_jobs(), self.sweep_deliveries())
 
     def sweep_tables(self) -> float:
-        """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
-        return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
+        """Like `sweep`, for work that needs only the store and memory: states, expiry, new and lagging
+        indexes, and the graphs of vector indexes."""
+        seconds = sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
+        vectors = self._kept.get("vectors")
+        return seconds if vectors is None else min(seconds, vectors.grow())
 
     def sweep_jobs(self) -> float:
         """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""

@@ -48,6 +48,9 @@ class Settings:
     vector_start_seconds: how long it then refuses searches; AWS may do so for a while after the index has
         become ACTIVE.
     vector_memory_bytes: memory for searched vectors; beyond that a search reads them from the store.
+    vector_exact_max: a search compares all vectors of a HASH value that has at most so many; of more, it
+        compares those that a graph proposes, which may miss some of the nearest. With 0 it always compares
+        all. Graphs need usearch.
     transaction_seconds: how long a transaction holds its items; meanwhile other requests get a
         TransactionConflictException. With 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
@@ -90,6 +93,7 @@ class Settings:
     vector_fill_seconds: float = 0.0
     vector_start_seconds: float = 0.0
     vector_memory_bytes: int = 256 * 1024 * 1024
+    vector_exact_max: int = 0
     transaction_seconds: float = 0.0
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0

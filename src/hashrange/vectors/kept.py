@@ -9,10 +9,13 @@ A search is a part of a body, which an engine may run over outdated records befo
 kept comes only from scans, and from entries whose digest is that of the log (`tables.data.vectors`).
 
 A matrix that is larger than the bound is never whole in memory: the search goes through its parts.
+
+Background work adds the vectors of large matrices to graphs, if a setting asks for it.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -28,6 +31,8 @@ from hashrange.vectors.nearest import Match, nearest
 
 _PART_BYTES: Final = 16 * 1024 * 1024
 _ENTRIES_AT_ONCE: Final = 256
+_GROWN_AT_ONCE: Final = 16
+"""So many vectors are added to a graph while searches of its index wait, which are some 20 milliseconds."""
 
 _LOCK_SECONDS_MAX: Final = 0.5
 """A search that waits longer for others on its index reads the entries itself."""
@@ -60,10 +65,12 @@ class _OfIndex:
 
 
 class Kept:
-    """The matrices of a database, at most `bytes_max` together. Any thread may search."""
+    """The matrices of a database, at most `bytes_max` together, with graphs for those that have more rows
+    than `exact_max` (0: for none). Any thread may search."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, exact_max: int = 0) -> None:
         self._bytes_max = bytes_max
+        self._exact_max = exact_max
         self._indexes: dict[int, _OfIndex] = {}
         self._used: OrderedDict[tuple[int, bytes], int] = OrderedDict()
         self._lock = threading.Lock()
@@ -90,11 +97,30 @@ class Kept:
                     matrix = None
                 if matrix is not None:
                     self._use(index.space, search.partition, matrix)
-                    return nearest(matrix, vector.distance, search.query, search.top, search.condition)
+                    condition, most = search.condition, self._exact_max
+                    return nearest(matrix, vector.distance, search.query, search.top, condition, most)
                 return self._first(reader, index, vector, own, search)
         finally:
             own.lock.release()
         return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+
+    def grow(self) -> float:
+        """Add some vectors to the graphs. Returns the seconds until there may be more to do: 0 if vectors
+        wait, otherwise infinity."""
+        if not self._exact_max:
+            return math.inf
+        with self._lock:
+            indexes = list(self._indexes.items())
+        for space, own in indexes:
+            with own.lock:
+                for partition, matrix in list(own.matrices.items()):
+                    had = matrix.graph is not None
+                    waits = matrix.tend_graph(self._exact_max, self._bytes_max, _GROWN_AT_ONCE)
+                    if had != (matrix.graph is not None):
+                        self._use(space, partition, matrix)
+                    if waits:
+                        return 0.0
+        return math.inf
 
     def _first(
         self, reader: Reader, index: Index, vector: Vector, own: _OfIndex, search: Search

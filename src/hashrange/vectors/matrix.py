@@ -19,9 +19,8 @@ from hashrange.expressions.preparing import Values
 from hashrange.expressions.search_conditions import Choice, Either, Every, Except, Leaf, SearchCondition
 from hashrange.tables.data import records
 from hashrange.tables.definitions.table import Vector
+from hashrange.vectors.graph import Floats, Graph, Rows, bytes_of
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
@@ -45,23 +44,28 @@ def square_of(vector: Floats) -> float:
 
 class Matrix:
     """The vectors of entries of one index. `places` maps the sort of an entry to its row, `sorts` a row to
-    its sort; `squares` are the squares of their lengths. `floats` has more rows than `count` tells."""
+    its sort; `squares` are the squares of their lengths. `floats` has more rows than `count` tells. `graph`
+    proposes rows near a vector, if there is one."""
 
     __slots__ = (
         "_codes",
         "_columns",
         "_names",
         "_types",
+        "_vector",
         "attribute",
         "count",
         "floats",
+        "graph",
         "places",
         "sorts",
         "squares",
     )
 
     def __init__(self, vector: Vector) -> None:
+        self._vector = vector
         self.attribute = vector.attribute
+        self.graph: Graph | None = None
         self.count = 0
         self.floats: Floats = np.empty((_ROWS_MIN, vector.dimensions), np.float32)
         self.squares: Scores = np.empty(_ROWS_MIN)
@@ -76,7 +80,8 @@ class Matrix:
     def size(self) -> int:
         """About how many bytes of memory it takes."""
         columns = sum(column.nbytes for column in self._columns)
-        return self.floats.nbytes + self.squares.nbytes + columns + _ROW_BYTES * self.count
+        rows = self.floats.nbytes + self.squares.nbytes + columns + _ROW_BYTES * self.count
+        return rows + (bytes_of(self._vector, self.count) if self.graph is not None else 0)
 
     def put(self, sort: bytes, record: bytes) -> None:
         """Add the entry with this sort, or replace its row. `record` is the entry in stored form."""
@@ -92,6 +97,8 @@ class Matrix:
         content = np.frombuffer(b64decode(entry[self.attribute]["B"]), "<f4")
         self.floats[row] = content
         self.squares[row] = square_of(content)
+        if self.graph is not None:
+            self.graph.changed(sort)
         for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
             value = entry.get(name)
             column[row] = _ABSENT if value is None else codes.setdefault(content_of(value), len(codes))
@@ -120,6 +127,8 @@ class Matrix:
         row = self.places.pop(sort, None)
         if row is None:
             return
+        if self.graph is not None:
+            self.graph.removed(sort)
         self.count -= 1
         last = self.sorts.pop()
         if row < self.count:
@@ -162,6 +171,26 @@ class Matrix:
             verdicts.append(leaf.run({leaf.attribute: {self._types[place]: content}}, values))
         # An attribute that is absent has the code -1, which takes the last one.
         return np.array([*verdicts, leaf.run({}, values)], np.bool_)[column]
+
+    def near(self, query: Floats, count: int, condition: SearchCondition, exact_max: int) -> Rows | None:
+        """The rows among which to search for the `count` nearest that meet a condition; None for all rows."""
+        rows = self.rows(condition)
+        if self.graph is None:
+            return rows
+        return self.graph.proposed(query, count, rows, self.places, exact_max)
+
+    def tend_graph(self, exact_max: int, bytes_max: int, count: int) -> bool:
+        """Add at most `count` vectors to the graph. The matrix has one if it has more than `exact_max` rows,
+        and if both together take at most `bytes_max`. Returns whether vectors still wait."""
+        if self.count <= exact_max or self.size > bytes_max:
+            self.graph = None
+            return False
+        if self.graph is None:
+            if self.size + bytes_of(self._vector, self.count) > bytes_max:
+                return False
+            self.graph = Graph(self._vector, self.sorts)
+        self.graph.grow(self.floats, self.places, count)
+        return bool(self.graph.waiting)
 
     def is_worn(self) -> bool:
         """Whether it holds so many contents that no row has any more that it should be made anew."""

@@ -1,4 +1,4 @@
-"""The nearest rows of a matrix, exactly.
+"""The nearest rows of a matrix: exactly, or the nearest of those that a graph proposes.
 
 numpy multiplies the matrix with the vector in 32-bit floats, which is fast and not quite right. A row can be
 among the nearest only if its score, less the largest error that the multiplication may have, is not worse
@@ -40,10 +40,16 @@ class Match(NamedTuple):
 
 
 def nearest(
-    matrix: Matrix, distance: Distance, query: Floats, count: int, condition: SearchCondition
+    matrix: Matrix,
+    distance: Distance,
+    query: Floats,
+    count: int,
+    condition: SearchCondition,
+    exact_max: int = 0,
 ) -> list[Match]:
-    """The `count` nearest of the matrix's rows whose filter attributes meet the condition."""
-    rows = matrix.rows(condition)
+    """The `count` nearest of the matrix's rows whose filter attributes meet the condition. If the matrix has
+    a graph, more than `exact_max` rows are not all compared."""
+    rows = matrix.near(query, count, condition, exact_max)
     if rows is None:
         known, squares = matrix.floats[: matrix.count], matrix.squares[: matrix.count]
     else:

@@ -47,6 +47,10 @@ _NEEDS_NUMPY = (
     "SearchVectors needs numpy, which is not installed where this database runs. "
     "Install it with: pip install numpy"
 )
+_NEEDS_USEARCH = (
+    "SearchVectors needs usearch because vector_exact_max is set, and usearch is not installed where this "
+    "database runs. Install it with: pip install usearch"
+)
 _STEPS = 10_000_000
 """More steps than any turn has: a search never runs on the event loop."""
 
@@ -191,14 +195,18 @@ def _found(
 ) -> tuple[list[Item], list[float]]:
     """The nearest entries and their scores, the nearest first."""
     try:
-        from hashrange.vectors import kept, matrix
+        from hashrange.vectors import graph, kept, matrix
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise ValidationException(_NEEDS_NUMPY) from None
     own: Kept | None = context.kept.get(_KEPT)
     if own is None:
-        own = context.kept.setdefault(_KEPT, kept.Kept(context.settings.vector_memory_bytes))
+        settings = context.settings
+        if settings.vector_exact_max and not graph.is_installed():
+            raise ValidationException(_NEEDS_USEARCH)
+        made = kept.Kept(settings.vector_memory_bytes, settings.vector_exact_max)
+        own = context.kept.setdefault(_KEPT, made)
     search = kept.Search(scope.partition, matrix.floats(floats), top, scope.condition)
     matches = own.find(reader, index, vector, search)
     stored = reader.get_many([(index.space, scope.partition, match.sort) for match in matches])
