@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from hashrange.database import Database
-from hashrange.settings import Settings
+from hashrange.settings import ALL_VECTORS, Settings
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
@@ -37,6 +37,8 @@ from hashrange.vectors import graph
 
 LOAD_ITEMS: Final = 500
 NAME: Final = "vectors"
+STEP: Final = 1e-4
+"""The numbers of vectors are rounded to this."""
 
 
 def main() -> None:
@@ -91,6 +93,7 @@ def embeddings(count: int, searches: int, dimensions: int) -> tuple[Any, Any]:
         part = inner[start : start + 10_000] @ directions
         rows[start : start + 10_000] = part + chance.normal(size=part.shape)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = np.rint(rows / STEP).astype(np.float32) * np.float32(STEP)
     return rows[:count], rows[count:]
 
 
@@ -127,7 +130,9 @@ def usearch_alone(queries: Any, matrix: Any, top: int) -> None:
 @contextmanager
 def opened(options: argparse.Namespace, *, bytes_max: int) -> Iterator[Database]:
     """A database whose searches may keep so many bytes."""
-    settings = Settings(vector_memory_bytes=bytes_max, vector_exact_max=1_000 if options.graph else 0)
+    settings = Settings(
+        vector_memory_bytes=bytes_max, vector_exact_max=1_000 if options.graph else ALL_VECTORS
+    )
     with tempfile.TemporaryDirectory(prefix="hashrange-bench-") as name:
         directory = options.data_dir or Path(name) / "data"
         engine: Any = MemoryEngine() if options.memory else EmbeddedEngine(directory)
@@ -187,8 +192,18 @@ def create(database: Database, dimensions: int, distance: str) -> None:
     database.execute("CreateTable", request)
 
 
+def member_of(number: int) -> dict[str, str]:
+    """The number of a vector that is so many times `STEP`."""
+    text = f"{number * STEP:.4f}".rstrip("0").rstrip(".")
+    return {"N": "0" if text == "-0" else text}
+
+
+# Making these texts for each vector takes longer than the rest of the filling.
+MEMBERS: Final = {number: member_of(number) for number in range(-10_000, 10_001)}
+
+
 def item_of(number: int, vector: Any) -> Item:
-    members = [{"N": f"{x:.6f}".rstrip("0").rstrip(".")} for x in vector.tolist()]
+    members = [MEMBERS[step] for step in np.rint(vector / STEP).astype(int).tolist()]
     return {"pk": {"N": str(number)}, "kind": {"S": str(number % 10)}, "v": {"L": members}}
 
 

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from hashrange import pace
 from hashrange.expressions import SearchCondition
+from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
 from hashrange.tables.data import vectors
 from hashrange.tables.definitions.table import Index, Vector
@@ -66,9 +67,9 @@ class _OfIndex:
 
 class Kept:
     """The matrices of a database, at most `bytes_max` together, with graphs for those that have more rows
-    than `exact_max` (0: for none). Any thread may search."""
+    than `exact_max`. Any thread may search."""
 
-    def __init__(self, bytes_max: int, exact_max: int = 0) -> None:
+    def __init__(self, bytes_max: int, exact_max: int) -> None:
         self._bytes_max = bytes_max
         self._exact_max = exact_max
         self._indexes: dict[int, _OfIndex] = {}
@@ -107,7 +108,7 @@ class Kept:
     def grow(self) -> float:
         """Add some vectors to the graphs. Returns the seconds until there may be more to do: 0 if vectors
         wait, otherwise infinity."""
-        if not self._exact_max:
+        if self._exact_max == ALL_VECTORS:
             return math.inf
         with self._lock:
             indexes = list(self._indexes.items())
@@ -134,7 +135,7 @@ class Kept:
             whole.add(part)
         own.matrices[search.partition] = whole
         self._use(index.space, search.partition, whole)
-        return nearest(whole, vector.distance, search.query, search.top, search.condition)
+        return nearest(whole, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
 
     def _bring_up(self, reader: Reader, index: Index, vector: Vector, own: _OfIndex) -> bool:
         """Bring the matrices of an index up to what the reader shows; returns False if they are ahead of
@@ -214,6 +215,6 @@ def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Ma
     """The nearest entries of all parts."""
     best: list[Match] = []
     for part in parts:
-        found: Any = nearest(part, vector.distance, search.query, search.top, search.condition)
+        found: Any = nearest(part, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
         best = sorted(best + found)[: search.top]
     return best

@@ -45,7 +45,7 @@ def nearest(
     query: Floats,
     count: int,
     condition: SearchCondition,
-    exact_max: int = 0,
+    exact_max: int,
 ) -> list[Match]:
     """The `count` nearest of the matrix's rows whose filter attributes meet the condition. If the matrix has
     a graph, more than `exact_max` rows are not all compared."""

@@ -25,6 +25,7 @@ from hashrange.expressions.search_conditions import (
 from hashrange.limits import VECTOR_ANSWER_BYTES_MAX, VECTOR_RESULTS_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
+from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, records, vectors
 from hashrange.tables.definitions import catalog
@@ -203,7 +204,7 @@ def _found(
     own: Kept | None = context.kept.get(_KEPT)
     if own is None:
         settings = context.settings
-        if settings.vector_exact_max and not graph.is_installed():
+        if settings.vector_exact_max < ALL_VECTORS and not graph.is_installed():
             raise ValidationException(_NEEDS_USEARCH)
         made = kept.Kept(settings.vector_memory_bytes, settings.vector_exact_max)
         own = context.kept.setdefault(_KEPT, made)
