@@ -109,7 +109,7 @@ class Database:
         self._jobs = self.imports, self.exports, self.backups, self.bulk
         self.deliveries = Deliverer(engine, settings)
         self._next_sweep = 0.0
-        self._kept: dict[str, Any] = {}
+        self._kept = self.background.kept
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
         self._tasks = self._workers.tasks
@@ -410,11 +410,8 @@ class Database:
         return min(self.sweep_tables(), self.sweep_jobs(), self.sweep_deliveries())
 
     def sweep_tables(self) -> float:
-        """Like `sweep`, for work that needs only the store and memory: states, expiry, new and lagging
-        indexes, and the graphs of vector indexes."""
-        seconds = sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
-        vectors = self._kept.get("vectors")
-        return seconds if vectors is None else min(seconds, vectors.grow())
+        """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
+        return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
 
     def sweep_jobs(self) -> float:
         """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""

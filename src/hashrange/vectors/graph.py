@@ -14,6 +14,7 @@ Distances in the graph are of 16-bit floats with the range of 32-bit ones (bfloa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from math import ceil
 from typing import Any, Final
 
@@ -79,11 +80,15 @@ class Graph:
 
     def grow(self, floats: Floats, places: Mapping[bytes, int], count: int) -> None:
         """Add at most `count` of the vectors that wait. `floats` and `places` are those of the matrix."""
-        for sort in list(self.waiting)[:count]:
+        sorts = list(islice(self.waiting, count))
+        keys = range(self._next, self._next + len(sorts))
+        if sorts:
+            rows = floats[[places[sort] for sort in sorts]]
+            self._index.add(np.array(keys, np.uint64), rows, threads=1)
+        for key, sort in zip(keys, sorts, strict=True):
             del self.waiting[sort]
-            self._keys[sort], self._sorts[self._next] = self._next, sort
-            self._index.add(self._next, floats[places[sort]], threads=1)
-            self._next += 1
+            self._keys[sort], self._sorts[key] = key, sort
+        self._next += len(sorts)
 
     def proposed(
         self, query: Floats, count: int, rows: Rows | None, places: Mapping[bytes, int], exact_max: int

@@ -15,7 +15,6 @@ Background work adds the vectors of large matrices to graphs, if a setting asks 
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -105,11 +104,10 @@ class Kept:
             own.lock.release()
         return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
 
-    def grow(self) -> float:
-        """Add some vectors to the graphs. Returns the seconds until there may be more to do: 0 if vectors
-        wait, otherwise infinity."""
+    def grow(self) -> bool:
+        """Add some vectors to the graphs. Returns whether vectors still wait."""
         if self._exact_max == ALL_VECTORS:
-            return math.inf
+            return False
         with self._lock:
             indexes = list(self._indexes.items())
         for space, own in indexes:
@@ -120,8 +118,8 @@ class Kept:
                     if had != (matrix.graph is not None):
                         self._use(space, partition, matrix)
                     if waits:
-                        return 0.0
-        return math.inf
+                        return True
+        return False
 
     def _first(
         self, reader: Reader, index: Index, vector: Vector, own: _OfIndex, search: Search
