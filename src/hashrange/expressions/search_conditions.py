@@ -48,6 +48,7 @@ from hashrange.expressions.tree import (
     Or,
     Path,
     Value,
+    joined,
 )
 from hashrange.expressions.words import CONDITION, check_words
 
@@ -139,9 +140,9 @@ _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 def _choice(tree: ConditionTree, names: dict[str, str]) -> Choice:
     match tree:
         case And():
-            return Every(tuple(_choice(part, names) for part in _chain(tree, And)))
+            return Every(tuple(_choice(part, names) for part in joined(tree, And)))
         case Or():
-            return Either(tuple(_choice(part, names) for part in _chain(tree, Or)))
+            return Either(tuple(_choice(part, names) for part in joined(tree, Or)))
         case Not(inner):
             return Except(_choice(inner, names))
         case Comparison(comparator, left, right):
@@ -156,19 +157,6 @@ def _choice(tree: ConditionTree, names: dict[str, str]) -> Choice:
             if function not in _FUNCTIONS:
                 raise ExpressionError(INVALID_OPERATOR)
             return _leaf(tree, names, arguments[0], arguments[1:])
-
-
-def _chain(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
-    """The operands of a chain of one connective, so that a long chain needs no deep stack."""
-    parts: list[ConditionTree] = []
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And | Or) and isinstance(node, connective):
-            stack += [node.right, node.left]
-        else:
-            parts.append(node)
-    return parts
 
 
 def _leaf(
