@@ -244,9 +244,9 @@ def search(database: Database, query: Any, top: int, kind: str | None = None) ->
     if kind is not None:
         request["SearchConditionExpression"] = "kind = :k"
         request["ExpressionAttributeValues"] = {":k": {"S": kind}}
-    found = database.execute("SearchVectors", request)["SearchResults"]
-    assert len(found) == top
-    return [result["Score"] for result in found]
+    results = database.execute("SearchVectors", request)["SearchResults"]
+    assert len(results) == top
+    return [result["Score"] for result in results]
 
 
 def alone(matrix: Any, query: Any, top: int) -> Any:

@@ -14,11 +14,11 @@ SCOPED: Final = index_of(SearchSchema=SCHEMA)
 
 def compare(world: World, distance: str, vector: list[Any], top: int, wanted: dict[str, str]) -> None:
     """Assert that a search finds what a search through all items finds."""
-    found = world.search(vector, top, **(condition(wanted) if wanted else {}))
+    results = world.search(vector, top, **(condition(wanted) if wanted else {}))
     truth = expected(world.items(), distance, vector, top, wanted)
-    assert [result["Score"] for result in found] == pytest.approx([pair[0] for pair in truth], abs=1e-6)
+    assert [result["Score"] for result in results] == pytest.approx([pair[0] for pair in truth], abs=1e-6)
     stored = {item["s"]["N"]: item for item in world.items()}
-    for result in found:
+    for result in results:
         item = stored[result["Item"]["s"]["N"]]
         own = score(distance, [member["N"] for member in item.pop("v")["L"]], vector)
         assert result["Score"] == pytest.approx(own, abs=1e-6)

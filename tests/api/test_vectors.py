@@ -93,7 +93,7 @@ def test_filters_are_compared_in_many_ways(client: DynamoDBClient, create: Calla
         }
         client.put_item(TableName=name, Item=item | ({"kind": {"S": f"kind {number}"}} if number else {}))
 
-    def found(text: str, **values: Any) -> str:
+    def words_of(text: str, **values: Any) -> str:
         given = {":area": {"S": "here"}, **{f":{name}": value for name, value in values.items()}}
         names = {"#size": "size"} if "#size" in text else {}
         request: Any = {"ExpressionAttributeNames": names} if names else {}
@@ -101,17 +101,17 @@ def test_filters_are_compared_in_many_ways(client: DynamoDBClient, create: Calla
         request |= {"SearchConditionExpression": condition_, "ExpressionAttributeValues": given}
         return "".join(word for word, _ in search(client, name, (0, 0), **request))
 
-    one, three = {"N": "1"}, {"N": "3"}
-    assert found("#size BETWEEN :a AND :b", a=one, b=three) == "123"
-    assert found("#size < :a OR #size > :b", a=one, b=three) == "045"
-    assert found("NOT #size IN (:a, :b)", a=one, b=three) == "0245"
-    assert found("kind <> :k AND #size <= :a", k={"S": "kind 1"}, a=three) == "023"
-    assert found("begins_with(kind, :k) AND attribute_exists(kind)", k={"S": "kind"}) == "12345"
-    assert found("attribute_not_exists(kind) OR contains(kind, :k)", k={"S": "4"}) == "04"
+    low, high = {"N": "1"}, {"N": "3"}
+    assert words_of("#size BETWEEN :a AND :b", a=low, b=high) == "123"
+    assert words_of("#size < :a OR #size > :b", a=low, b=high) == "045"
+    assert words_of("NOT #size IN (:a, :b)", a=low, b=high) == "0245"
+    assert words_of("kind <> :k AND #size <= :a", k={"S": "kind 1"}, a=high) == "023"
+    assert words_of("begins_with(kind, :k) AND attribute_exists(kind)", k={"S": "kind"}) == "12345"
+    assert words_of("attribute_not_exists(kind) OR contains(kind, :k)", k={"S": "4"}) == "04"
     with pytest.raises(ClientError, match="Condition parameter type does not match schema type"):
-        found("#size > :k", k={"S": "1"})
+        words_of("#size > :k", k={"S": "1"})
     with pytest.raises(ClientError, match="Invalid operator used in SearchConditionExpression"):
-        found("area = :area OR kind = :area")
+        words_of("area = :area OR kind = :area")
 
 
 def test_an_index_comes_and_goes_on_a_live_table(client: DynamoDBClient, words: str) -> None:

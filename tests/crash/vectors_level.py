@@ -129,8 +129,8 @@ def check(directory: str, acknowledged: list[str]) -> int:
         create(database)
         items = scan(database, TABLE)
         for _ in range(2):  # first with the new index as the child left it, then with it complete
-            found = [str(problem) for problem in problems(database.engine)]
-            assert not found, found
+            wrong = [str(problem) for problem in problems(database.engine)]
+            assert not wrong, wrong
             check_searches(database, items, "scoped")
             database.settle()
         described = database.execute("DescribeTable", {"TableName": TABLE})["Table"]

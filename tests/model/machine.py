@@ -281,9 +281,9 @@ class TableMachine(RuleBasedStateMachine):
         """A table, and one of its indexes that can be read, or None."""
         table = self.table(data)
         indexes = [
-            one
-            for one in table.definition.indexes
-            if one.vector is None and not (self.filling and one.name == "late")
+            index
+            for index in table.definition.indexes
+            if index.vector is None and not (self.filling and index.name == "late")
         ]
         return table, data.draw(st.sampled_from([None, *indexes]), label="index")
 

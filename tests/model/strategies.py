@@ -131,7 +131,7 @@ LATE_INDEX = _index("late", True, "h", "b", ("v",))
 def _vector_index(
     name: str, partition: str, filters: str, distance: str, included: tuple[str, ...] | None
 ) -> IndexDefinition:
-    vector = Vector("e", 2, distance, tuple(Attribute(one, _INDEXED[one]) for one in filters))
+    vector = Vector("e", 2, distance, tuple(Attribute(each, _INDEXED[each]) for each in filters))
     return replace(_index(name, True, partition, "", included), vector=vector)
 
 

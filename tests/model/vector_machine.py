@@ -77,11 +77,11 @@ class VectorMachine(TableMachine):
         }
         if terms:
             request["SearchConditionExpression"] = " AND ".join(terms)
-        found = self.call("SearchVectors", request)["SearchResults"]
-        event(f"found {min(3, len(found))}")
+        results = self.call("SearchVectors", request)["SearchResults"]
+        event(f"results {min(3, len(results))}")
         tests = admitted(wanted)
         chosen = [entry for entry in entries if all(holds(test, entry) for test in tests)]
-        check_found(vector, found, [self.shown(vector, table, entry, query) for entry in chosen], top)
+        check_results(vector, results, [self.shown(vector, table, entry, query) for entry in chosen], top)
 
     def shown(self, vector: Vector, table: Table, entry: Item, query: list[str]) -> tuple[float, Item]:
         """The score of an entry, and what an answer shows of it."""
@@ -91,7 +91,7 @@ class VectorMachine(TableMachine):
         return score(vector.distance, numbers, query), shown
 
     @invariant()
-    def the_whole_index_is_found(self) -> None:
+    def the_whole_index_is_there(self) -> None:
         """Now and then, so that a search often has several changes to follow."""
         self.steps += 1
         if self.steps % 3:
@@ -101,10 +101,11 @@ class VectorMachine(TableMachine):
             if index.partition or index.vector is None or not self.is_served(index):
                 continue
             query = ["1", "-1"]
-            request = {"TableName": NAME, "IndexName": index.name, "TopK": 100}
-            answer = self.call("SearchVectors", {**request, "SearchVector": [{"N": one} for one in query]})
+            request: Answer = {"TableName": NAME, "IndexName": index.name, "TopK": 100}
+            request["SearchVector"] = [{"N": number} for number in query]
+            answer = self.call("SearchVectors", request)
             pairs = [self.shown(index.vector, table, entry, query) for entry in table.entries(index)]
-            check_found(index.vector, answer["SearchResults"], pairs, 100)
+            check_results(index.vector, answer["SearchResults"], pairs, 100)
 
     # An index that comes and goes.
 
@@ -160,13 +161,13 @@ class VectorMachine(TableMachine):
         event(f"restored {min(3, len(table.items))}")
 
 
-def check_found(vector: Vector, found: list[Answer], pairs: list[tuple[float, Item]], top: int) -> None:
+def check_results(vector: Vector, results: list[Answer], pairs: list[tuple[float, Item]], top: int) -> None:
     """Fail unless the answer has the nearest of the scored items, the nearest first."""
     descends = vector.distance == "DOT_PRODUCT"
     best = sorted((score_ for score_, _ in pairs), reverse=descends)[:top]
-    assert [result["Score"] for result in found] == pytest.approx(best, abs=1e-9)
+    assert [result["Score"] for result in results] == pytest.approx(best, abs=1e-9)
     scored: dict[Any, float] = {plain_item(item): score_ for score_, item in pairs}
-    items = [plain_item(result["Item"]) for result in found]
+    items = [plain_item(result["Item"]) for result in results]
     assert len(set(items)) == len(items)
-    for item, result in zip(items, found, strict=True):
+    for item, result in zip(items, results, strict=True):
         assert result["Score"] == pytest.approx(scored[item], abs=1e-9)

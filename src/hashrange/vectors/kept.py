@@ -18,7 +18,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hashrange import pace
 from hashrange.expressions import SearchCondition
@@ -213,6 +213,6 @@ def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Ma
     """The nearest entries of all parts."""
     best: list[Match] = []
     for part in parts:
-        found: Any = nearest(part, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
-        best = sorted(best + found)[: search.top]
+        near = nearest(part, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
+        best = sorted(best + near)[: search.top]
     return best
