@@ -166,7 +166,11 @@ def measure(
 ) -> list[list[float]]:
     """Search for each vector, and show how long that took; returns the scores."""
     scores: list[list[float]] = []
-    show(what, [timed(lambda q=query: scores.append(search(database, q, top, kind))) for query in queries])
+
+    def ask(query: Any) -> None:
+        scores.append(search(database, query, top, kind))
+
+    show(what, [timed(partial(ask, query)) for query in queries])
     return scores
 
 

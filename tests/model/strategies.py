@@ -83,18 +83,16 @@ values = st.one_of(scalars, sets, lists, maps)
 
 # Few numbers, so that vectors are often equal, and scores more often.
 components = st.sampled_from(["0", "1", "-1", "2", "0.1", "0.10000000000000000001", "1e-30"])
-vectors = st.lists(components, min_size=2, max_size=2).map(
+vectors: st.SearchStrategy[AttributeValue] = st.lists(components, min_size=2, max_size=2).map(
     lambda numbers: {"L": [{"N": number} for number in numbers]}
 )
-_unsound = st.sampled_from(
-    [
-        {"L": [{"N": "1"}]},
-        {"L": [{"N": "1"}, {"S": "1"}]},
-        {"L": [{"N": "1"}, {"N": "3.5e38"}]},
-        {"NS": ["1", "2"]},
-        {"S": "1"},
-    ]
-)
+_UNSOUND: list[AttributeValue] = [
+    {"L": [{"N": "1"}]},
+    {"L": [{"N": "1"}, {"S": "1"}]},
+    {"L": [{"N": "1"}, {"N": "3.5e38"}]},
+    {"NS": ["1", "2"]},
+    {"S": "1"},
+]
 
 _times = st.builds(lambda n: {"N": str(START + n)}, st.integers(-10, 100))
 # Attributes that no index uses, with the values that they mostly have.
@@ -271,7 +269,7 @@ def items(draw: st.DrawFn, definition: TableDefinition) -> Item:
     for name in draw(st.sets(st.sampled_from([*sorted(_FREE), TTL_ATTRIBUTE, TTL_ATTRIBUTE]), max_size=4)):
         item[name] = draw(_FREE[name])
     if definition.name == "vectors" and (choice := draw(st.integers(0, 19))) > 2:
-        item["e"] = draw(vectors if choice > 3 else _unsound)
+        item["e"] = draw(vectors if choice > 3 else st.sampled_from(_UNSOUND))
     return item
 
 

@@ -62,7 +62,8 @@ class VectorMachine(TableMachine):
             ("compare", (name_,), "=", known.get(name_) or data.draw(strategies.keys(type_)))
             for name_, type_ in index.partition
         ]
-        if vector.filters and data.draw(st.integers(0, 2)):
+        has_filter = data.draw(st.integers(0, 2)) > 0
+        if has_filter and vector.filters:
             wanted.append(data.draw(strategies.search_conditions(vector.filters), label="filter"))
         query = data.draw(st.lists(strategies.components, min_size=2, max_size=2), label="query")
         top = data.draw(st.integers(1, 6), label="top")
@@ -138,7 +139,8 @@ class VectorMachine(TableMachine):
         """Restore the table as it is now or was at a moment, and look at the indexes of the restored one."""
         table = self.model.tables[NAME]
         request: Answer = {"SourceTableName": NAME, "TargetTableName": RESTORED}
-        if self.moments and data.draw(st.booleans(), label="past"):
+        is_past = data.draw(st.booleans(), label="past")
+        if is_past and self.moments:
             moment, table = data.draw(st.sampled_from(self.moments), label="moment")
             request["RestoreDateTime"] = moment
         else:

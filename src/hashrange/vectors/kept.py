@@ -26,7 +26,8 @@ from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
 from hashrange.tables.data import vectors
 from hashrange.tables.definitions.table import Index, Vector
-from hashrange.vectors.matrix import Floats, Matrix
+from hashrange.vectors.graph import Floats
+from hashrange.vectors.matrix import Matrix
 from hashrange.vectors.nearest import Match, nearest
 
 _PART_BYTES: Final = 16 * 1024 * 1024

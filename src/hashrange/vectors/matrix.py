@@ -152,9 +152,11 @@ class Matrix:
             case Leaf():
                 return self._meets(choice, values)
             case Every(parts):
-                return np.logical_and.reduce([self._mask(part, values) for part in parts])
+                every: Mask = np.logical_and.reduce([self._mask(part, values) for part in parts])
+                return every
             case Either(parts):
-                return np.logical_or.reduce([self._mask(part, values) for part in parts])
+                either: Mask = np.logical_or.reduce([self._mask(part, values) for part in parts])
+                return either
             case Except(part):
                 return ~self._mask(part, values)
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from hashrange import pace
 from hashrange.expressions import SearchCondition
-from hashrange.vectors.matrix import Floats, Matrix, Rows, Scores, square_of
+from hashrange.vectors.graph import Floats, Rows
+from hashrange.vectors.matrix import Matrix, Scores, square_of
 
 Distance = Literal["COSINE", "DOT_PRODUCT", "EUCLIDEAN"]
 
