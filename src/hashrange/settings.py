@@ -52,9 +52,9 @@ class Settings:
     vector_start_seconds: how long it then refuses searches; AWS may do so for a while after the index has
         become ACTIVE.
     vector_memory_bytes: memory for searched vectors; beyond that a search reads them from the store.
-    vector_exact_max: a search compares all vectors of a HASH value that has at most so many; of more, it
-        compares those that a graph proposes, which may miss some of the nearest. No HASH value has more than
-        the default. Graphs need usearch.
+    vector_exact_max: vectors compared by a search; of a HASH value that has more, it compares those that a
+        graph proposes, which may miss some of the nearest. No HASH value has more than the default. Graphs
+        need usearch.
     transaction_seconds: how long a transaction holds its items; meanwhile other requests get a
         TransactionConflictException. With 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
