@@ -38,10 +38,11 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         data,
         faults,
         insights,
+        keys,
         lab,
         status,
         travel,
     )
 
-    parts = (status, insights, clock, faults, lab, travel, backups, checkpoints, data, routes)
+    parts = (status, insights, clock, faults, lab, travel, backups, keys, checkpoints, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))
