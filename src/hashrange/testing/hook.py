@@ -3,8 +3,8 @@
     before-call    finds the scope that answers a request, by endpoint, region and account; names the caller
     choose-signer  leaves such a request unsigned: no credentials are needed, and none are asked for
     before-send    answers it; stops a request to another service that nothing else answers, if it has no
-                   credentials, or if the scope refuses all such requests. STS, which programs ask who they
-                   are, is answered too, unless the scope lets requests to other services pass
+                   credentials, or if the scope refuses all such requests. STS is answered: if the scope
+                   refuses other services, else only the question who asks; not if the scope allows them
     creating-client-class   makes clients that are created in a block refuse requests after the block
 
 `install` adds them to `botocore.handlers.BUILTIN_HANDLERS`, from which each later session, and so each of its
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _SERVICES: Final = ("dynamodb", "dynamodb-streams")
 _STS: Final = "sts"
+_IDENTITY: Final = "GetCallerIdentity"
 _ID: Final = "hashrange.local"
 _CONTEXT: Final = "hashrange.local"
 _SCHEME: Final = b"HASHRANGE-LOCAL "
@@ -116,8 +117,8 @@ def _call(
 
 
 def _call_sts(request_signer: Any = None, **named: Any) -> None:
-    """Like `_call`, only for a client without credentials. Signed requests stay as they are, because moto may
-    answer them."""
+    """Like `_call`, only for a client without credentials. Signed requests stay as they are, because moto or
+    AWS may answer them."""
     if not _access_key(request_signer) and scopes.other_services() != "allow":
         _call(request_signer=request_signer, **named)
 
@@ -243,7 +244,9 @@ def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> Any:
     url = urlsplit(request.url or "")
     if service in _SERVICES or _is_here(url.hostname or ""):
         return None
-    if service == _STS and (answer := _answer_sts(request)) is not None:
+    # A role may be needed for services that the block lets pass; who asks is asked for DynamoDB's sake.
+    answers_sts = service == _STS and (treated == "refuse" or event_name.endswith(f".{_IDENTITY}"))
+    if answers_sts and (answer := _answer_sts(request)) is not None:
         return answer
     is_signed = "Authorization" in request.headers or "X-Amz-Signature" in (url.query or "")
     if treated == "stop" and is_signed:

@@ -152,7 +152,7 @@ def client(service: Any, url: str, credentials: Any) -> Any:
         aws_access_key_id=credentials["AccessKeyId"],
         aws_secret_access_key=credentials["SecretAccessKey"],
         aws_session_token=credentials.get("SessionToken"),
-        config=Config(retries={"total_max_attempts": 1}),
+        config=Config(retries={"total_max_attempts": 1}, parameter_validation=False),
     )
 
 
