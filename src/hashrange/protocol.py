@@ -27,6 +27,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -206,9 +207,8 @@ class Wire:
 
         gate = self._interest.gate if self._interest is not None else None
         sent = sts.Sent(method, target, headers, body)
-        answered = sts.answered(
-            sent, lambda: self._caller(target, headers), gate, SystemClock().now, request_id()
-        )
+        caller = partial(self._caller, target, headers)
+        answered = sts.answered(sent, caller, gate, SystemClock().now, request_id())
         if answered is None:
             return _unknown_operation(method, target, headers)
         if answered.error:

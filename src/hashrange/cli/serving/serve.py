@@ -216,9 +216,7 @@ def command(
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), "--postgres": bool(postgres)})
     _configure_logs(log_format, log_level, log_requests)
     server_settings, database_settings = _pick(ServerSettings, limits), _pick(Settings, limits)
-    with _errors_of_serving(host, port):
-        reaches_out = is_open(host, port)
-    refuse_if_open(host, limits, is_open=reaches_out)
+    warns = _is_for_everybody(host, port, limits)
     descriptors.raise_limit()
     allocation.share_one_arena(os.environ)
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
@@ -245,7 +243,6 @@ def command(
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             link = admin.console_link() if admin is not None else None
-            warns = limits["auth"] != STRICT and reaches_out
             announce(fields, region, log_format, link, open_on=host if warns else None)
 
         with _errors_of_serving(host, port):
@@ -261,6 +258,14 @@ def command(
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
+    """Whether everybody who can reach this machine may use the data, which has to be wanted."""
+    with _errors_of_serving(host, port):
+        reaches_out = is_open(host, port)
+    refuse_if_open(host, given, is_open=reaches_out)
+    return reaches_out and given["auth"] != STRICT
 
 
 @contextmanager
