@@ -171,7 +171,7 @@ def _answer_sts(request: AWSPreparedRequest) -> transport.Answer | None:
     # Imported here, because few tests ask STS.
     from hashrange.access import sts
 
-    body = request.body or b""
+    body: Any = request.body or b""  # a form is text or bytes, never a file
     sent = sts.Sent(b"POST", b"/", {}, body.encode() if isinstance(body, str) else bytes(body))
     caller = scope.caller(sender)
     answered = sts.answered(sent, lambda: caller, None, SystemClock().now, protocol.request_id())

@@ -205,7 +205,7 @@ def _check_policy(document: str) -> None:
 
 def _tags(form: Form) -> dict[str, str]:
     """The session tags. The texts are [assumed]."""
-    listed = form.members("Tags", "Key", "Value")
+    listed = [(key, value) for key, value in form.members("Tags", "Key", "Value")]
     if len(listed) > _TAGS_MAX:
         raise StsError("ValidationError", f"Tags: there are more than {_TAGS_MAX} tags")
     for key, value in listed:

@@ -99,4 +99,4 @@ def _verified(
 
 def _translated(error: ServiceError) -> StsError:
     code, status = _ERRORS.get(error.code, (error.code, 400))
-    return StsError(code, error.message, status)
+    return StsError(code, error.message or "", status)

@@ -44,8 +44,7 @@ def options(function: Any) -> Any:
         option(
             "--insecure",
             is_flag=True,
-            help="Let other machines reach a server without --auth strict, where --host is not a loopback "
-            "address.",
+            help="Serve other machines without --auth strict; see `--host`.",
         ),
         option(
             "--users",
@@ -58,16 +57,15 @@ def options(function: Any) -> Any:
             "--key-file",
             type=_FILE,
             metavar="FILE",
-            help="The file with the key that encrypts the keys of `hashrange key` and the tokens of "
-            "sessions; all servers over a store need the same. With --postgres there are none of these "
-            "without it.  "
-            f"[default: {KEY_FILE} in the data directory, made when it is needed]",
+            help="The key that encrypts stored keys and sessions; all servers over a store need the same. "
+            "With --postgres there are neither without it.  "
+            f"[default: {KEY_FILE} in the data directory]",
         ),
         option(
             "--root-access-key-id",
             default="",
             metavar="ID",
-            help="The access key of the root user of --account-id, or of the only account of --users.  "
+            help="Access key of the root user; of --account-id, or of the only account of --users.  "
             "[default: none]",
         ),
         option(

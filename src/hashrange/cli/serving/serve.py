@@ -72,7 +72,11 @@ _PORT_MAX: Final = 65_535
 
 
 @click.command("serve", epilog=_EPILOG, cls=Sectioned)
-@option("--host", default="127.0.0.1", help="Address to listen on.")
+@option(
+    "--host",
+    default="127.0.0.1",
+    help="Address to listen on. Any but a loopback address needs --auth strict or --insecure.",
+)
 @option(
     "--port",
     type=Number(int, 0, _PORT_MAX),
