@@ -138,14 +138,16 @@ def _context(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 def _identity(users: Path, user: str | None) -> Identity:
     try:
-        known = read(_document(users)).identities.values()
+        given = read(_document(users))
     except UsersError as error:
         raise click.ClickException(f"{users}: {error}") from error
+    # Users without a key in the file may have one in the store.
+    known = [*given.people.values(), *given.identities.values()]
     for identity in known:
         if user in (identity.principal.name, identity.principal.arn) and user:
             return identity
     names = ", ".join(dict.fromkeys(each.principal.name or each.principal.arn for each in known))
-    raise click.UsageError(f"--user {user or ''} is none of those with a key: {names}.")
+    raise click.UsageError(f"--user {user or ''} is none of these: {names}.")
 
 
 def _principal(arn: str) -> Principal:
