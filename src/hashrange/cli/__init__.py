@@ -15,6 +15,7 @@
     trigger     functions on a table's changes
     completion  shell completion
     health      `doctor` and `healthcheck`: whether all is well
+    loads       `record`, `replay`, `load`, `top`: loads on a server, and what they do to it
     pulling     `pull`: tables of an account, with some of their items
 
     logs        the form of log lines
@@ -52,12 +53,16 @@ _COMMANDS: Final = {
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
     "key": "Make and revoke access keys of a running server.",
+    "load": "Put the load of a named mix on an endpoint, and measure it.",
     "migrate": "Upgrade a data directory of an older version.",
     "policy": "Examine access policies.",
     "pull": "Make the tables of an AWS account, or of another server, here.",
+    "record": "Record the requests to a running server.",
+    "replay": "Send a recorded load again, and compare the answers.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
+    "top": "Show the busiest keys of a running server, live.",
     "trigger": "Run functions on the changes of a table.",
 }
 
@@ -70,9 +75,13 @@ _MODULES: Final = {
     "healthcheck": "health.healthcheck",
     "import": "importing",
     "key": "access.key",
+    "load": "loads.load",
     "policy": "access.policy",
     "pull": "pulling.pull",
+    "record": "loads.record",
+    "replay": "loads.replay",
     "serve": "serving.serve",
+    "top": "loads.top",
 }
 
 

@@ -37,12 +37,16 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         clock,
         data,
         faults,
+        heat,
         insights,
         keys,
         lab,
+        recording,
         status,
         travel,
     )
 
-    parts = (status, insights, clock, faults, lab, travel, backups, keys, checkpoints, data, routes)
+    shown = (status, heat, insights)
+    changed = (clock, faults, lab, recording, travel, backups, keys, checkpoints, data)
+    parts = (*shown, *changed, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))
