@@ -3,6 +3,7 @@
     policies       IAM's policies as pure functions: documents and a request in, an explained decision out
     authorization  the parts of an Authorization header, or of a presigned request's query
     signatures     Signature Version 4
+    certificates   certificates of servers
     users          accounts, users, groups, roles and keys, from a file
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
 """

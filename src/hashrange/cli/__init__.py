@@ -20,7 +20,7 @@
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named
-    access      `policy`, and what --auth and --users of the server mean
+    access      `policy`, `tls`, and what --auth and --users of the server mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -57,6 +57,7 @@ _COMMANDS: Final = {
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
+    "tls": "Make certificates for the server.",
     "trigger": "Run functions on the changes of a table.",
 }
 
@@ -71,6 +72,7 @@ _MODULES: Final = {
     "policy": "access.policy",
     "pull": "pulling.pull",
     "serve": "serving.serve",
+    "tls": "access.tls",
 }
 
 

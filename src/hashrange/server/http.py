@@ -192,7 +192,8 @@ class Connection(asyncio.Protocol):
                 return False
         self._last = True
         self._pending[-1].close = True
-        return True
+        # With TLS there is no half of a connection: its end is the end of both.
+        return self._transport is not None and self._transport.can_write_eof()
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -547,7 +548,10 @@ class Connection(asyncio.Protocol):
         if self._write_paused and now - self._write_since > settings.write_seconds_max:
             self.abort()
         elif self._phase is Phase.ENDING:
-            if waited > (LINGER_SECONDS_MAX if self._status else settings.write_seconds_max):
+            # A client of TLS should confirm the end. One that has only idle connections never does.
+            is_confirming = not transport.can_write_eof() and transport.get_write_buffer_size() == 0
+            lingers = self._status or is_confirming
+            if waited > (LINGER_SECONDS_MAX if lingers else settings.write_seconds_max):
                 self.abort()
         elif self._reading_paused:
             return

@@ -22,12 +22,16 @@ _SHOWN_CHARS_MAX = 128
 
 
 class Gate:
-    """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. Thread-safe."""
+    """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. `secure`: the
+    server speaks TLS. Thread-safe."""
 
-    def __init__(self, users: Users, now: Callable[[], float], *, strict: bool) -> None:
+    def __init__(
+        self, users: Users, now: Callable[[], float], *, strict: bool, secure: bool = False
+    ) -> None:
         self._identities = users.identities
         self._verifier = Verifier(users.keys, now)
         self._strict = strict
+        self._secure = ("true",) if secure else ("false",)
 
     def identified(
         self,
@@ -51,7 +55,7 @@ class Gate:
             return caller
         identity = self._identities[key.id]
         agent = headers.get(b"user-agent", b"").decode("latin-1")
-        keys: dict[str, tuple[str, ...]] = {"aws:securetransport": ("false",)}
+        keys: dict[str, tuple[str, ...]] = {"aws:securetransport": self._secure}
         if agent:
             keys["aws:useragent"] = (agent,)
         identified = Identified(identity, keys, self._strict)

@@ -15,8 +15,9 @@ STRICT: Final = "strict"
 MODES: Final = (OFF, "soft", STRICT)
 
 
-def guard(database: Database, auth: str, users_file: Path | None) -> None:
-    """Judge the requests to a database as --auth and --users say. Raises ClickException."""
+def guard(database: Database, auth: str, users_file: Path | None, *, secure: bool = False) -> None:
+    """Judge the requests to a database as --auth and --users say. `secure`: they come by TLS. Raises
+    ClickException."""
     if auth == OFF:
         if users_file is not None:
             raise click.UsageError("--users has no effect without --auth soft or --auth strict.")
@@ -38,4 +39,4 @@ def guard(database: Database, auth: str, users_file: Path | None) -> None:
         )
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
-    database.interest.judge(Gate(users, SystemClock().now, strict=auth == STRICT))
+    database.interest.judge(Gate(users, SystemClock().now, strict=auth == STRICT, secure=secure))

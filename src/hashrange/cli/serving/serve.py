@@ -30,7 +30,8 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
-from hashrange.cli.serving.welcome import announce, is_open
+from hashrange.cli.serving.protection import certificates_of, protection_options
+from hashrange.cli.serving.welcome import announce, authority_of, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
@@ -61,6 +62,7 @@ Examples:
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   hashrange serve --auth strict --users users.yaml
+  hashrange serve --tls-cert hashrange-tls/server.pem --tls-key hashrange-tls/server-key.pem
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
 or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
@@ -136,6 +138,7 @@ _PORT_MAX: Final = 65_535
     metavar="FILE",
     help="Accounts, users, keys and policies; a file in YAML or JSON, see docs/access.md.  [default: none]",
 )
+@protection_options
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -237,8 +240,10 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        guard(database, limits["auth"], limits["users"])
-        bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
+        certificates = certificates_of(limits)
+        guard(database, limits["auth"], limits["users"], secure=certificates is not None)
+        console = {"read_only": console_read_only, "banner": console_banner}
+        bind = partial(bind_admin, **console, certificates=certificates)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
             stack.callback(admin.close)
@@ -253,7 +258,8 @@ def command(
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             link = admin.console_link() if admin is not None else None
             warns = limits["auth"] != STRICT and is_open(host, port)
-            announce(fields, region, log_format, link, open_on=host if warns else None)
+            ca = limits["tls_cert"] and authority_of(limits["tls_cert"])
+            announce(fields, region, log_format, link, open_on=host if warns else None, ca=ca)
 
         with _errors_of_serving(host, port):
             serve(
@@ -266,6 +272,7 @@ def command(
                 admin=admin,
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
+                certificates=certificates,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
 
