@@ -197,6 +197,8 @@ class Listener:
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
                 ssl_shutdown_timeout=self._guests.shutdown_seconds_max,
             )
+        except ConnectionResetError:
+            client.close()  # the client has left, as balancers do that only try to connect
         except ssl.SSLError as error:
             # The client speaks another protocol, such as plain HTTP, or does not trust the certificate.
             client.close()
