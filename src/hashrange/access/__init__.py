@@ -4,6 +4,7 @@
     authorization  the parts of an Authorization header, or of a presigned request's query
     signatures     Signature Version 4
     certificates   certificates of servers
+    audit          the log of who did what
     users          accounts, users, groups, roles and keys, from a file
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
 """

@@ -20,7 +20,7 @@
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named
-    access      `policy`, `tls`, and what --auth and --users of the server mean
+    access      `audit`, `policy`, `tls`, and what --auth and --users of the server mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -41,6 +41,7 @@ from hashrange import __version__, form
 
 _COMMANDS: Final = {
     "as-of": "Read the past of a running server's tables, and bring it back.",
+    "audit": "Check the log of who did what.",
     "backup": "Back up tables of a running server.",
     "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
@@ -65,6 +66,7 @@ _COMMANDS: Final = {
 # Modules whose names differ from their commands.
 _MODULES: Final = {
     "as-of": "as_of",
+    "audit": "access.audit",
     "copy": "copying",
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",

@@ -78,11 +78,13 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
         "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
-        "_url", "_waiting", "_write_paused", "_write_since", "plane", "share",
+        "_url", "_waiting", "_write_paused", "_write_since", "peer", "plane",
+        "share",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
+        self.peer = ""
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpRequestParser | None = None
         self._phase = Phase.IDLE
@@ -114,6 +116,8 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self._transport = transport
         plane = self.plane
+        if plane.tracer is not None:
+            self.peer = trace.address(transport.get_extra_info("peername"))
         if len(plane.connections) >= plane.settings.connections_max or plane.draining:
             self._phase = Phase.ENDING
             plane.connections.add(self)
@@ -337,8 +341,8 @@ class Connection(asyncio.Protocol):
             assert isinstance(outcome, Response)
             plane.metrics.responded(outcome.status, outcome.error)
             exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
-            if plane.log_requests:
-                trace.response(outcome, exchange.answer)
+            if plane.tracer is not None:
+                plane.tracer.response(outcome, exchange.answer, headers, self.peer)
             self.answered(exchange)
 
     # -- refusals --

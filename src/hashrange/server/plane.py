@@ -60,9 +60,10 @@ class Share:
 class Client(Protocol):
     """A connection, as the plane sees it. Implementation: `server.http.Connection`.
 
-    `share` is what it has taken of the event loop.
+    `share` is what it has taken of the event loop; `peer` the client's address, if requests are traced.
     """
 
+    peer: str
     plane: Plane
     share: Share
 
@@ -130,11 +131,11 @@ class Plane:
         "endpoint_url",
         "frames",
         "gathered_bytes",
-        "log_requests",
         "metrics",
         "now",
         "round_seconds",
         "settings",
+        "tracer",
         "wire",
     )
 
@@ -152,7 +153,7 @@ class Plane:
         self.settings = settings
         self.round_seconds = ROUND_SECONDS
         self.access = Access(settings)  # the server tells it where it listens
-        self.log_requests = trace.wanted()
+        self.tracer: trace.Tracer | None = trace.tracer()
         self.metrics = Metrics()
         self.connections: set[Client] = set()
         self.draining = False
@@ -362,8 +363,8 @@ class Exchange:
         self.operation = call.operation
         self.form = call.form
         self.call = None
-        if self.plane.log_requests:
-            self.noted = trace.note(call)
+        if self.plane.tracer is not None:
+            self.noted = self.plane.tracer.note(call, self.connection.peer)
 
     def read_large(self) -> None:
         """Read and run a large request, on a thread."""
@@ -422,8 +423,8 @@ class Exchange:
         if self.operation:
             seconds = latency_now() - self.started
             plane.metrics.answered(self.operation, seconds, error)
-            if self.noted is not None:
-                trace.request(self.noted, body, error, seconds, self.answer)
+            if self.noted is not None and plane.tracer is not None:
+                plane.tracer.request(self.noted, body, error, seconds, self.answer)
         self.end()
 
     def respond(self, response: Response) -> None:
@@ -431,8 +432,8 @@ class Exchange:
         plane = self.plane
         plane.metrics.responded(response.status, response.error)
         self.answer = plane.frames.response(response, close=self.close)
-        if plane.log_requests:
-            trace.response(response, self.answer)
+        if plane.tracer is not None and self.large is not None:
+            plane.tracer.response(response, self.answer, self.large.headers, self.connection.peer)
         self.end()
 
     def end(self) -> None:

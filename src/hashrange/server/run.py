@@ -21,12 +21,14 @@ from dataclasses import replace
 from typing import Final
 
 from hashrange import operations
+from hashrange.access.audit import AuditLog
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
 from hashrange.operations import REGISTRY
 from hashrange.pace import garbage
 from hashrange.protocol import Wire
+from hashrange.server import trace
 from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
@@ -71,7 +73,7 @@ class Server:
     """A listening server on an event loop: `start`, then `stop`, both on that loop.
 
     `owns_process`: the process does nothing else, so the server decides when the garbage collector runs.
-    `certificates`: the data plane speaks TLS with them.
+    `certificates`: the data plane speaks TLS with them. `audit` is the log of who did what.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Server:
         *,
         owns_process: bool = False,
         certificates: Certificates | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         operations.load()
         connections_max = descriptors.connections_max(settings.connections_max)
@@ -98,6 +101,7 @@ class Server:
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
+        self._plane.tracer = trace.tracer(audit)
         self._listener: Listener | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()
@@ -229,6 +233,7 @@ def serve(
     started: Callable[[str], None] | None = None,
     stopping: Callable[[str], None] | None = None,
     certificates: Certificates | None = None,
+    audit: AuditLog | None = None,
 ) -> None:
     """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
 
@@ -236,7 +241,7 @@ def serve(
     the requests that are still running. The caller closes the database. Raises OSError if it cannot listen on
     the address, and Broken when a thread of the server has ended with an error. `region` and `account_id` are
     for callers whose credentials name none. `admin` is the admin plane, whose socket is closed at the end.
-    With `certificates` the data plane speaks TLS.
+    With `certificates` the data plane speaks TLS; `audit` is the log of who did what.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -248,6 +253,7 @@ def serve(
             admin,
             owns_process=True,
             certificates=certificates,
+            audit=audit,
         )
         runner.run(_serve(server, host, port, started, stopping))
 
@@ -321,11 +327,12 @@ def running(
     settings: ServerSettings | None = None,
     admin: Admin | None = None,
     certificates: Certificates | None = None,
+    audit: AuditLog | None = None,
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
 
-    Port 0 takes a free port. The caller closes the database. `admin` and `certificates` are as in
-    `serve`.
+    Port 0 takes a free port. The caller closes the database. `admin`, `certificates` and `audit` are
+    as in `serve`.
     """
     loop = new_event_loop()
     outcome: list[str | BaseException] = []
@@ -336,6 +343,7 @@ def running(
         loop,
         admin,
         certificates=certificates,
+        audit=audit,
     )
     ready = threading.Event()
     stop = asyncio.Event()

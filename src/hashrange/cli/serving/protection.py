@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hashrange.cli.serving.options import option
+from hashrange import __version__
+from hashrange.cli.serving.options import Number, option
+from hashrange.clock import SystemClock
+from hashrange.database import Caller, Database
+from hashrange.operations.context import scope_of
+from hashrange.storage.failures import StorageError
+from hashrange.tables.definitions import catalog
 
 if TYPE_CHECKING:
+    from hashrange.access.audit import AuditLog
     from hashrange.server.tls import Certificates
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -28,6 +35,33 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     (
         "--tls-key",
         {"type": _FILE, "metavar": "FILE", "help": "Key of --tls-cert, in PEM.  [default: none]"},
+    ),
+    (
+        "--audit-log",
+        {
+            "type": _FILE,
+            "metavar": "FILE",
+            "help": "Log of who did what, as lines of JSON that are chained by hashes; keys of items are "
+            "hashed, other values never written. See docs/audit.md.  [default: none]",
+        },
+    ),
+    (
+        "--audit-log-bytes",
+        {
+            "type": Number(int, 1),
+            "metavar": "BYTES",
+            "default": 100 * 1024 * 1024,
+            "help": "Size at which the audit log goes on in a new file.",
+        },
+    ),
+    (
+        "--audit-log-files",
+        {
+            "type": Number(int, 1),
+            "metavar": "NUMBER",
+            "default": 10,
+            "help": "How many files of the audit log are kept, with the newest.",
+        },
     ),
 )
 
@@ -54,3 +88,29 @@ def certificates_of(given: dict[str, Any]) -> Certificates | None:
         return Certificates(certificate, key)
     except CertificateError as error:
         raise click.ClickException(str(error)) from error
+
+
+def audit_of(given: dict[str, Any], database: Database) -> AuditLog | None:
+    """The audit log of --audit-log, which is open. Raises ClickException."""
+    path = given["audit_log"]
+    if path is None:
+        return None
+    from hashrange.access.audit import AuditError, AuditLog
+
+    def key_names(table: str, caller: Caller) -> tuple[str, ...] | None:
+        scope = scope_of(caller.account_id, caller.region, database.settings)
+        try:
+            described = database.engine.read(lambda reader: catalog.find(reader, table, scope))
+        except StorageError:
+            return None
+        if described is None:
+            return None
+        return tuple(attribute.name for attribute in (*described.key.partition, *described.key.sort))
+
+    bytes_max, files_max = given["audit_log_bytes"], given["audit_log_files"]
+    log = AuditLog(path, SystemClock().now, key_names, bytes_max=bytes_max, files_max=files_max)
+    try:
+        log.open(__version__)
+    except AuditError as error:
+        raise click.ClickException(str(error)) from error
+    return log

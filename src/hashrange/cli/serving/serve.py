@@ -30,7 +30,7 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
-from hashrange.cli.serving.protection import certificates_of, protection_options
+from hashrange.cli.serving.protection import audit_of, certificates_of, protection_options
 from hashrange.cli.serving.welcome import announce, authority_of, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
@@ -242,6 +242,9 @@ def command(
         _arm(database, fault)
         certificates = certificates_of(limits)
         guard(database, limits["auth"], limits["users"], secure=certificates is not None)
+        audit = audit_of(limits, database)
+        if audit is not None:
+            stack.callback(audit.close)
         console = {"read_only": console_read_only, "banner": console_banner}
         bind = partial(bind_admin, **console, certificates=certificates)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
@@ -273,6 +276,7 @@ def command(
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
                 certificates=certificates,
+                audit=audit,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
 

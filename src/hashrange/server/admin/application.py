@@ -30,6 +30,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__
+from hashrange.access.audit import AuditLog
 from hashrange.server.admin.guard import Guard
 from hashrange.server.admin.port import Door, Subject
 
@@ -183,7 +184,7 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
     endpoints = (Endpoint("GET", "/", "This document.", describe), *endpoints)
     app = Starlette(
         routes=_routes(endpoints),
-        middleware=[Middleware(Guard, door=door)],
+        middleware=[Middleware(Guard, door=door, audit=audit_of(subject))],
         exception_handlers={HTTPException: _refusal, Exception: _failure},
     )
     app.state.subject = subject
@@ -228,6 +229,12 @@ def subject_of(request: Request) -> Subject:
     subject = request.app.state.subject
     assert isinstance(subject, Subject)
     return subject
+
+
+def audit_of(subject: Subject) -> AuditLog | None:
+    """The audit log of a server, if it has one."""
+    tracer = subject.plane.tracer
+    return None if tracer is None else tracer.audit
 
 
 async def read_json(request: Request, shape: type[T], bytes_max: int = _BODY_BYTES_MAX) -> T:

@@ -21,13 +21,16 @@ from typing import Final
 
 import orjson
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hashrange.access.audit import AuditLog
+from hashrange.access.audit.entries import ALLOWED, DENIED, UNSIGNED
 from hashrange.server.access import HEADERS_ONCE, Access, coding_refusal, named
 from hashrange.server.admin.port import Door
 from hashrange.server.settings import ServerSettings
 
 CONSOLE: Final = "/console"
+_PATH_CHARS_MAX: Final = 256
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES: Final = (b"same-origin", b"none")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
@@ -35,17 +38,25 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
 Refusal = tuple[int, str]
 
 
+def is_on_console(path: str) -> bool:
+    """Whether a path is that of a page of the console."""
+    return path == CONSOLE or path.startswith(CONSOLE + "/")
+
+
 class Guard:
     """Middleware that refuses requests which are not allowed, with `{"error": "…"}`."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Door, audit: AuditLog | None = None) -> None:
         self._app = app
+        self._audit = audit
         self._access = Access(ServerSettings(), listening=[door.address], host=door.host)
         self._expected = f"Bearer {door.token}".encode() if door.token else None
         self._read_only = door.read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = self.refusal(scope) if scope["type"] == "http" else None
+        if self._audit is not None and scope["type"] == "http" and scope["method"] not in _READS:
+            send = self._audited(scope, send, self._audit, denied=refusal is not None)
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -53,6 +64,25 @@ class Guard:
         headers = _CHALLENGE if status == 401 else None
         answer = Response(orjson.dumps({"error": text}), status, headers, "application/json")
         await answer(scope, receive, send)
+
+    def _audited(self, scope: Scope, send: Send, audit: AuditLog, *, denied: bool) -> Send:
+        """`send` for a request that may change something: it writes the status to the audit log."""
+        on_console = is_on_console(scope["path"])
+        how = "console" if on_console else "token" if self._expected is not None else "anyone"
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                audit.event(
+                    event="admin",
+                    source=(scope.get("client") or ("",))[0],
+                    who={"by": how, "verified": not denied and how != "anyone"},
+                    operation=f"{scope['method']} {scope['path']}"[:_PATH_CHARS_MAX],
+                    decision=DENIED if denied else UNSIGNED if how == "anyone" else ALLOWED,
+                    result=message["status"],
+                )
+            await send(message)
+
+        return sent
 
     def refusal(self, scope: Scope) -> Refusal | None:
         """The status and the text of the refusal of a request; None if it is allowed."""
@@ -70,7 +100,7 @@ class Guard:
         coding = headers.get(b"transfer-encoding")
         if coding is not None and (status := coding_refusal(coding, scope["http_version"])):
             return status, "the only transfer coding is chunked, in HTTP/1.1"
-        on_console = scope["path"] == CONSOLE or scope["path"].startswith(CONSOLE + "/")
+        on_console = is_on_console(scope["path"])
         if scope["method"] not in _READS and (why := self._foreign(headers, on_console)):
             return 403, why
         if on_console or self._expected is None or self._opens(headers.get(b"authorization", b"")):
