@@ -5,6 +5,7 @@
     signatures     Signature Version 4
     certificates   certificates of servers
     audit          the log of who did what
+    rates          how many requests a key may make
     users          accounts, users, groups, roles and keys, from a file
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
 """

@@ -14,6 +14,8 @@
             policies: []
             boundary: read-scores
             tags: {team: red}
+            requests_per_second: 50
+            admin: read
             keys: [{id: AKIDALICE, secret: …}]
         roles:
           exporter:
@@ -45,6 +47,10 @@ _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
 _ID: Final = re.compile(r"\w{4,128}", re.ASCII)
 _SECRET_CHARS_MIN: Final = 8
+_RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+
+OPERATOR_ROLES: Final = ("read", "write", "admin")
+"""The roles on the admin plane; each may do what those before it may."""
 
 Node = Mapping[str, Any]
 
@@ -56,12 +62,15 @@ class UsersError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who has signed a request, with the policies of this identity. `boundary` and `session` are None if it
-    has none."""
+    has none. `requests_per_second` limits its requests, unless it is None. `operates` is its role on the
+    admin plane: "read", "write", "admin", or "" for none."""
 
     principal: Principal
     policies: tuple[Policy, ...] = ()
     boundary: tuple[Policy, ...] | None = None
     session: tuple[Policy, ...] | None = None
+    requests_per_second: float | None = None
+    operates: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +146,8 @@ class _Account:
                 self._add(key, Identity(principal))
 
     def _user(self, name: str, content: Any, groups: dict[str, tuple[Policy, ...]], where: str) -> None:
-        user = _node(content, where, {"policies", "groups", "boundary", "tags", "keys"})
+        members = {"policies", "groups", "boundary", "tags", "keys", "requests_per_second", "admin"}
+        user = _node(content, where, members)
         policies = self._list_of_policies(user, where)
         for group in _list(user.get("groups", []), f"{where}.groups"):
             if group not in groups:
@@ -148,7 +158,13 @@ class _Account:
         principal = Principal(
             f"arn:aws:iam::{account}:user/{name}", account, "User", name=name, user_id=name, tags=tags
         )
-        identity = Identity(principal, policies, self._boundary(user, where))
+        identity = Identity(
+            principal,
+            policies,
+            self._boundary(user, where),
+            requests_per_second=_rate(user, where),
+            operates=_role(user, where),
+        )
         for key in _keys(user, where):
             self._add(key, identity)
 
@@ -235,6 +251,24 @@ def _key(content: Node, where: str) -> Key:
             raise UsersError(f"{where}.expires: {text!r} is not a time in ISO 8601") from None
         expires = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     return Key(key_id, secret, _text(content, "token", where) if "token" in content else "", expires)
+
+
+def _rate(content: Node, where: str) -> float | None:
+    """The most requests per second of a user; None if there is no limit."""
+    if "requests_per_second" not in content:
+        return None
+    text = content["requests_per_second"]
+    if not isinstance(text, str) or not _RATE.fullmatch(text) or float(text) <= 0:
+        raise UsersError(f"{where}.requests_per_second: {text!r} is not a number above 0")
+    return float(text)
+
+
+def _role(content: Node, where: str) -> str:
+    """The role of a user on the admin plane, "" for none."""
+    role = content.get("admin", "")
+    if "admin" in content and role not in OPERATOR_ROLES:
+        raise UsersError(f"{where}.admin: {role!r} is none of {', '.join(OPERATOR_ROLES)}")
+    return str(role)
 
 
 def _text(content: Node, member: str, where: str) -> str:

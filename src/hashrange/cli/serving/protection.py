@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -63,6 +64,23 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
             "help": "How many files of the audit log are kept, with the newest.",
         },
     ),
+    (
+        "--requests-per-second-max",
+        {
+            "type": Number(float, 0.001),
+            "metavar": "NUMBER",
+            "help": "The most requests per second of each access key; more are refused with "
+            "ThrottlingException.  [default: no limit]",
+        },
+    ),
+    (
+        "--requests-burst",
+        {
+            "type": Number(float, 1),
+            "metavar": "NUMBER",
+            "help": "How many requests a limited key may make at once.  [default: those of a second]",
+        },
+    ),
 )
 
 
@@ -88,6 +106,18 @@ def certificates_of(given: dict[str, Any]) -> Certificates | None:
         return Certificates(certificate, key)
     except CertificateError as error:
         raise click.ClickException(str(error)) from error
+
+
+def limit(given: dict[str, Any], database: Database) -> None:
+    """Limit the requests of keys as --requests-per-second-max and the users file say."""
+    per_second, burst = given["requests_per_second_max"], given["requests_burst"]
+    if per_second is None and database.interest.gate is None:
+        if burst is not None:
+            raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")
+        return
+    from hashrange.access.rates import Limiter
+
+    database.interest.limit(Limiter(per_second, burst, time.monotonic))
 
 
 def audit_of(given: dict[str, Any], database: Database) -> AuditLog | None:

@@ -30,7 +30,12 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
-from hashrange.cli.serving.protection import audit_of, certificates_of, protection_options
+from hashrange.cli.serving.protection import (
+    audit_of,
+    certificates_of,
+    limit,
+    protection_options,
+)
 from hashrange.cli.serving.welcome import announce, authority_of, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
@@ -242,6 +247,7 @@ def command(
         _arm(database, fault)
         certificates = certificates_of(limits)
         guard(database, limits["auth"], limits["users"], secure=certificates is not None)
+        limit(limits, database)
         audit = audit_of(limits, database)
         if audit is not None:
             stack.callback(audit.close)
