@@ -6,6 +6,7 @@
     certificates   certificates of servers
     audit          the log of who did what
     rates          how many requests a key may make
+    signing        signs requests of commands to the admin plane
     users          accounts, users, groups, roles and keys, from a file
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
 """

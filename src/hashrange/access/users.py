@@ -49,7 +49,10 @@ _ID: Final = re.compile(r"\w{4,128}", re.ASCII)
 _SECRET_CHARS_MIN: Final = 8
 _RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
-OPERATOR_ROLES: Final = ("read", "write", "admin")
+READ: Final = "read"
+WRITE: Final = "write"
+ADMIN: Final = "admin"
+OPERATOR_ROLES: Final = (READ, WRITE, ADMIN)
 """The roles on the admin plane; each may do what those before it may."""
 
 Node = Mapping[str, Any]

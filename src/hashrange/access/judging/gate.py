@@ -9,16 +9,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from hashrange.access.judging.judge import Identified
 from hashrange.access.signatures import Verifier
-from hashrange.access.users import Users
-from hashrange.errors import ServiceError
+from hashrange.access.signing import OPERATORS
+from hashrange.access.users import ADMIN, Users
+from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.operations.context import Caller
 
 _log = logging.getLogger(__name__)
 
 _SHOWN_CHARS_MAX = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A user who may use the admin plane, with a role of `access.users.OPERATOR_ROLES`."""
+
+    key_id: str
+    arn: str
+    role: str
 
 
 class Gate:
@@ -30,8 +41,27 @@ class Gate:
     ) -> None:
         self._identities = users.identities
         self._verifier = Verifier(users.keys, now)
+        self._operators = Verifier(users.keys, now, service=OPERATORS)
         self._strict = strict
         self._secure = ("true",) if secure else ("false",)
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether users have roles on the admin plane, which is then closed to all others."""
+        return self._strict and any(identity.operates for identity in self._identities.values())
+
+    def operator(
+        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray
+    ) -> Operator:
+        """Who has signed a request to the admin plane. Raises the errors of `Verifier.verify`, and
+        AccessDeniedException for a user without a role there."""
+        key = self._operators.verify(method, target, headers, body)
+        identity = self._identities[key.id]
+        principal = identity.principal
+        role = ADMIN if principal.kind == "Account" else identity.operates
+        if not role:
+            raise AccessDeniedException(f"{principal.arn} has no role on the admin plane")
+        return Operator(key.id, principal.arn, role)
 
     def identified(
         self,

@@ -26,6 +26,7 @@ import orjson
 from click.core import ParameterSource
 
 from hashrange.cli.serving.serve import DEFAULT_PORT
+from hashrange.clock import SystemClock
 from hashrange.protocol import ADMIN_HEADER, NO_ADMIN
 
 DEFAULT_ENDPOINT: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
@@ -36,6 +37,7 @@ ENDPOINT_VARIABLES: Final = ("HASHRANGE_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMOD
 TOKEN_VARIABLE: Final = "HASHRANGE_ADMIN_TOKEN"
 """The variable of the token, for servers whose admin plane has one. There is no option for it, because other
 users of the machine can read the options of a command."""
+KEY_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 CA_VARIABLE: Final = "AWS_CA_BUNDLE"
 """The variable of the file with the authorities that are trusted; SDKs know it too."""
 # Before it answers, the server does the work that a change makes due, which may take long for large tables.
@@ -238,16 +240,11 @@ def ask(
     with the plane that is needed. Raises click.ClickException.
     """
     url = plane.url
-    headers = {"Content-Type": "application/json"}
-    if token := os.environ.get(TOKEN_VARIABLE):
-        headers["Authorization"] = f"Bearer {token}"
+    data = orjson.dumps(sent) if sent is not None else None
+    method = method or ("GET" if data is None else "POST")
+    headers = {"Content-Type": "application/json", **_credentials(method, f"{url}{path}", data or b"")}
     try:
-        request = urllib.request.Request(
-            f"{url}{path}",
-            data=orjson.dumps(sent) if sent is not None else None,
-            headers=headers,
-            method=method,
-        )
+        request = urllib.request.Request(f"{url}{path}", data=data, headers=headers, method=method)
         with _opened(request, _CHANGE_SECONDS_MAX) as answer:
             shown = orjson.loads(answer.read())
     except urllib.error.HTTPError as error:
@@ -271,9 +268,7 @@ def health(
 
     Raises OSError if there is no such answer within `seconds`. `certificate` is as for `_opened`.
     """
-    headers = {}
-    if token := os.environ.get(TOKEN_VARIABLE):
-        headers["Authorization"] = f"Bearer {token}"
+    headers = _credentials("GET", f"{admin_url}/health", b"")
     request = urllib.request.Request(f"{admin_url}/health", headers=headers)
     try:
         try:
@@ -290,12 +285,35 @@ def health(
     return status, shown
 
 
+def _credentials(method: str, url: str, body: bytes) -> dict[str, str]:
+    """The headers that prove who asks: the token, or else a signature with the keys of the environment."""
+    if token := os.environ.get(TOKEN_VARIABLE):
+        return {"Authorization": f"Bearer {token}"}
+    key_id, secret = (os.environ.get(name, "") for name in KEY_VARIABLES)
+    if not key_id or not secret:
+        return {}
+    from hashrange.access.signatures import Key
+    from hashrange.access.signing import signature_headers
+
+    key = Key(key_id, secret, os.environ.get("AWS_SESSION_TOKEN", ""))
+    return signature_headers(method, url, body, key, SystemClock().now())
+
+
 def _error_text(error: urllib.error.HTTPError) -> str:
     """The text of an error answer, in any of its forms."""
-    if error.code == 401:
-        return f"{error.url} asks for the server's token: set {TOKEN_VARIABLE} to its --admin-token."
     body = error.read()
     try:
-        return str(orjson.loads(body)["error"])
+        text = str(orjson.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
-        return f"{error.url} answered {error.code}; is it the server's own endpoint, not its admin URL?"
+        text = ""
+    if error.code == 401:
+        why = f" ({text})" if "Exception: " in text else ""
+        return (
+            f"{error.url} asks who you are{why}: set {TOKEN_VARIABLE} to the server's --admin-token, or "
+            f"{' and '.join(KEY_VARIABLES)} to the key of a user who has a role on its admin plane."
+        )
+    if text:
+        return text
+    return (
+        f"{error.url} answered {error.code}; is it the server's own endpoint, not its admin URL?"
+    )
