@@ -215,7 +215,7 @@ def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, s
     page = plane.send("GET", "/console", b"", cookie)
     assert page[0] == 200
     assert (b"New table" in page[1]) == (name == "writer")
-    change = orjson.dumps({"rule": "PutItem nth=1 throttle"})
+    change = orjson.dumps({"effect": "throttle", "operations": "PutItem", "times": "1"})
     json = cookie | {"Content-Type": "application/json"}
     assert plane.send("POST", "/console/faults/add", change, json)[0] == status
     forged = {"Cookie": cookie["Cookie"].replace("read.", "")}
