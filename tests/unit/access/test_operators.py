@@ -92,7 +92,7 @@ CREATE = {
     "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
     "BillingMode": "PAY_PER_REQUEST",
 }
-READS = [
+READS: list[tuple[str, str, Any]] = [
     ("GET", "/tables", None),
     ("GET", "/health", None),
     ("GET", "/imports/some/errors?after=0&more=a%20b%2Fc", None),
@@ -106,7 +106,7 @@ WRITES = [
     ("POST", "/faults", {"rule": "PutItem nth=1 throttle"}),
     ("DELETE", "/faults/1", None),
 ]
-OF_ADMINS = [("POST", "/checkpoints", {})]
+OF_ADMINS: list[tuple[str, str, Any]] = [("POST", "/checkpoints", {})]
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def rotated(path: Path) -> list[Path]:
     """The files of a log that exist, oldest first: FILE.2, FILE.1, FILE."""
-    older = []
+    older: list[Path] = []
     while (before := numbered(path, len(older) + 1)).exists():
         older.append(before)
     return [*reversed(older), path]

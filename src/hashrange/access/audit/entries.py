@@ -44,7 +44,7 @@ class Place(NamedTuple):
     `is_item`: they are those of an item that is put, otherwise of the key only."""
 
     table: str
-    index: str
+    index_name: str
     attributes: Key | None
     is_item: bool
 
@@ -141,7 +141,7 @@ def _shown(noted: Note, key_names: KeyNames) -> list[dict[str, Any]]:
     for place in noted.places:
         if not place.table:
             continue
-        table, index = place.table[:_CHARS_MAX], place.index[:_CHARS_MAX]
+        table, index = place.table[:_CHARS_MAX], place.index_name[:_CHARS_MAX]
         part = shown.get((table, index))
         if part is None:
             part = shown[table, index] = {"table": table, **({"index": index} if index else {}), "keys": []}

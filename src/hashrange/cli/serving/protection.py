@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,8 +30,9 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         {
             "type": _FILE,
             "metavar": "FILE",
-            "help": "Certificate of the server, in PEM, with those between it and its authority; both ports "
-            "then speak TLS only. Read again when it changes; see docs/tls.md.  [default: none]",
+            "help": "Certificate in PEM, with which both ports speak TLS only. Those between it and its "
+            "authority follow in the file, which is read again when it changes; see docs/tls.md.  "
+            "[default: none]",
         },
     ),
     (
@@ -42,8 +44,8 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         {
             "type": _FILE,
             "metavar": "FILE",
-            "help": "Log of who did what, as lines of JSON that are chained by hashes; keys of items are "
-            "hashed, other values never written. See docs/audit.md.  [default: none]",
+            "help": "Log of who did what: lines of JSON, chained by hashes. Keys of items are hashed, other "
+            "values never written; see docs/audit.md.  [default: none]",
         },
     ),
     (
@@ -61,13 +63,13 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
             "type": Number(int, 1),
             "metavar": "NUMBER",
             "default": 10,
-            "help": "How many files of the audit log are kept, with the newest.",
+            "help": "How many files of the audit log are kept.",
         },
     ),
     (
         "--requests-per-second-max",
         {
-            "type": Number(float, 0.001),
+            "type": Number(float, 0),
             "metavar": "NUMBER",
             "help": "The most requests per second of each access key; more are refused with "
             "ThrottlingException.  [default: no limit]",
@@ -108,9 +110,21 @@ def certificates_of(given: dict[str, Any]) -> Certificates | None:
         raise click.ClickException(str(error)) from error
 
 
+def watch_over(database: Database, given: dict[str, Any], stack: ExitStack) -> AuditLog | None:
+    """Limit the requests to a database, and log who makes them: the log, which `stack` closes, if there is
+    one. Raises ClickException."""
+    limit(given, database)
+    audit = audit_of(given, database)
+    if audit is not None:
+        stack.callback(audit.close)
+    return audit
+
+
 def limit(given: dict[str, Any], database: Database) -> None:
     """Limit the requests of keys as --requests-per-second-max and the users file say."""
     per_second, burst = given["requests_per_second_max"], given["requests_burst"]
+    if per_second == 0:
+        raise click.UsageError("--requests-per-second-max is 0; without the option there is no limit.")
     if per_second is None and database.interest.gate is None:
         if burst is not None:
             raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")

@@ -30,13 +30,8 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
-from hashrange.cli.serving.protection import (
-    audit_of,
-    certificates_of,
-    limit,
-    protection_options,
-)
-from hashrange.cli.serving.welcome import announce, authority_of, is_open
+from hashrange.cli.serving.protection import certificates_of, protection_options, watch_over
+from hashrange.cli.serving.welcome import announce, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
@@ -245,30 +240,20 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        certificates = certificates_of(limits)
-        guard(database, limits["auth"], limits["users"], secure=certificates is not None)
-        limit(limits, database)
-        audit = audit_of(limits, database)
-        if audit is not None:
-            stack.callback(audit.close)
-        console = {"read_only": console_read_only, "banner": console_banner}
-        bind = partial(bind_admin, **console, certificates=certificates)
+        tls = certificates_of(limits)
+        guard(database, limits["auth"], limits["users"], secure=tls is not None)
+        audit = watch_over(database, limits, stack)
+        bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            fields: dict[str, Any] = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
-            fields |= {"version": __version__, "hot_path": form()}
-            fields |= {} if admin is None else {"admin": admin.url}
-            if virtual:
-                fields["clock"] = show_moment(clock.now())
-            fields["descriptors_max"] = descriptors.descriptors_max()
-            fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
+            fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
+            fields |= _facts(admin, clock if virtual else None, server_settings)
             link = admin.console_link() if admin is not None else None
             warns = limits["auth"] != STRICT and is_open(host, port)
-            ca = limits["tls_cert"] and authority_of(limits["tls_cert"])
-            announce(fields, region, log_format, link, open_on=host if warns else None, ca=ca)
+            announce(fields, region, log_format, link, host if warns else None, limits["tls_cert"])
 
         with _errors_of_serving(host, port):
             serve(
@@ -281,10 +266,23 @@ def command(
                 admin=admin,
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
-                certificates=certificates,
+                certificates=tls,
                 audit=audit,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _facts(admin: Admin | None, clock: Clock | None, settings: ServerSettings) -> dict[str, Any]:
+    """What a server says of itself when it starts, beside its endpoint and its data. `clock` is a virtual
+    one."""
+    facts: dict[str, Any] = {"version": __version__, "hot_path": form()}
+    if admin is not None:
+        facts["admin"] = admin.url
+    if clock is not None:
+        facts["clock"] = show_moment(clock.now())
+    facts["descriptors_max"] = descriptors.descriptors_max()
+    facts["connections_max"] = descriptors.connections_max(settings.connections_max)
+    return facts
 
 
 @contextmanager

@@ -28,23 +28,24 @@ def announce(
     region: str,
     log_format: str,
     console_link: str | None,
-    *,
     open_on: str | None,
-    ca: str | None = None,
+    certificate: Path | None = None,
 ) -> None:
     """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
-    is for the user's eyes and not for the log. `ca` is the file by which programs trust the server, if it
-    speaks TLS; "" if that is not known."""
+    is for the user's eyes and not for the log. `certificate` is that of a server that speaks TLS."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
+        ca = authority_of(certificate)
         click.echo(welcome(fields, region, console_link, warns=open_on is not None, ca=ca))
 
 
-def authority_of(certificate: Path) -> str:
+def authority_of(certificate: Path | None) -> str | None:
     """The file by which programs trust a server with this certificate, which `hashrange tls create` has put
-    beside it; "" if there is none."""
+    beside it; "" if there is none, and None for a server without a certificate."""
+    if certificate is None:
+        return None
     beside = certificate.absolute().parent / AUTHORITY
     return str(beside) if beside.exists() else ""
 

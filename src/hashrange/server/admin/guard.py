@@ -119,7 +119,7 @@ class Guard:
         try:
             operator = gate.operator(scope["method"].encode(), target, headers, body)
         except AccessDeniedException as error:
-            return (403, error.message), receive
+            return (403, str(error.message)), receive
         except ServiceError as error:
             return (401, f"{error.code}: {error.message}"), receive
         scope[ROLE] = operator.role
