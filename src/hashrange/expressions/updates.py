@@ -13,8 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from hashrange import pace
 from hashrange.errors import TOO_DEEP, ValidationException
 from hashrange.expressions.memo import BRIEF_CHARS_MAX, memo_of, with_memo
@@ -61,18 +59,28 @@ Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "Attribute
 None: no value."""
 
 
-class Update(msgspec.Struct, frozen=True):
+class Update:
     """An update with the values of its request; `attributes` are the top-level names that it changes.
 
     `computed` are the attributes whose new value depends on the item. `charges` is set if the charge of the
     expression may exceed the limit of an item's size.
     """
 
-    changes: Trie
-    values: Values
-    attributes: frozenset[str]
-    computed: frozenset[str] = frozenset()
-    charges: Charges | None = None
+    __slots__ = ("attributes", "changes", "charges", "computed", "values")
+
+    def __init__(
+        self,
+        changes: Trie,
+        values: Values,
+        attributes: frozenset[str],
+        computed: frozenset[str] = frozenset(),
+        charges: Charges | None = None,
+    ) -> None:
+        self.changes = changes
+        self.values = values
+        self.attributes = attributes
+        self.computed = computed
+        self.charges = charges
 
     def given(self) -> Item:
         """The attributes that the update sets to values of its request, whatever the item is."""
@@ -91,9 +99,12 @@ class Update(msgspec.Struct, frozen=True):
         place, so that the item is still refused for its size.
         """
         memo = memo_of(self.values)
-        if memo is not None:
-            memo.appended = 0
-        return _apply_map(item, self.changes, item, self.values)
+        if memo is None:
+            return _apply_map(item, self.changes, item, self.values)
+        memo.appended = 0
+        updated = _apply_map(item, self.changes, item, self.values)
+        memo.forget_item()
+        return updated
 
     def create(self, key: Item) -> Item:
         """The item that the update makes if there is none yet: `apply` to an item of only the key, except
