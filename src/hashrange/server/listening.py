@@ -32,9 +32,6 @@ from hashrange.server.tls import HANDSHAKE_SECONDS_MAX, HANDSHAKES_MAX, Certific
 _TURN_CONNECTIONS: Final = 64
 """How many connections are accepted before the event loop continues with other work."""
 
-_ROUNDS_OF_A_TASK: Final = 4
-"""How many rounds of the event loop pass between the end of a handshake and the end of its task, at most."""
-
 _RETRY_SECONDS: Final = 0.25
 _EPISODE_SECONDS: Final = 10.0
 """A limit is logged again when it was not reached for this long."""
@@ -130,8 +127,9 @@ class Listener:
         while True:
             try:
                 for _ in range(_TURN_CONNECTIONS):
-                    if self._connecting and self._full():
-                        await self._count_once()
+                    if self._guests.certificates is None and self._connecting and self._full():
+                        # A connection that was just made is still counted here too.
+                        await asyncio.wait(tuple(self._connecting))
                     self._take(await accepted(self._loop, listening))
             except ConnectionAbortedError:
                 # The client has already left.
@@ -143,17 +141,11 @@ class Listener:
                 await asyncio.sleep(_RETRY_SECONDS)
             await asyncio.sleep(0)
 
-    async def _count_once(self) -> None:
-        """Let connections that were just made end their tasks: until then they are counted twice. Handshakes
-        that are under way are not waited for."""
-        if self._guests.certificates is None:
-            await asyncio.wait(tuple(self._connecting))
-            return
-        for _ in range(_ROUNDS_OF_A_TASK):
-            await asyncio.sleep(0)
-
     def _full(self) -> bool:
         guests = self._guests
+        if guests.certificates is not None:
+            # Handshakes have a limit of their own; many that end together may exceed this one by so many.
+            return guests.connections() >= guests.connections_max
         return guests.connections() + len(self._connecting) >= guests.connections_max
 
     def _take(self, client: socket.socket) -> None:
@@ -169,8 +161,9 @@ class Listener:
                 client.shutdown(socket.SHUT_WR)
                 client.recv(_UNREAD_BYTES_MAX)
             return
-        if guests.certificates is not None and len(self._connecting) >= HANDSHAKES_MAX:
-            self._log_once("handshakes given up", handshakes_max=HANDSHAKES_MAX)
+        handshakes_max = min(HANDSHAKES_MAX, guests.connections_max)
+        if guests.certificates is not None and len(self._connecting) >= handshakes_max:
+            self._log_once("handshakes given up", handshakes_max=handshakes_max)
             oldest = next(iter(self._connecting))
             del self._connecting[oldest]
             oldest.cancel()

@@ -196,6 +196,7 @@ def test_the_keys_of_all_kinds_of_requests(tmp_path: Path) -> None:
         )
         dynamodb.execute_statement(Statement=f"SELECT * FROM scores WHERE \"user\" = '{SECRET}'")
         dynamodb.put_item(TableName="scores", Item=ITEM | {"text": {"S": "x" * 200_000}})  # on a thread
+        dynamodb.get_item(TableName="scores", Key=KEY | {"number": {"N": "007.0"}})
         with pytest.raises(ClientError, match="ValidationException"):
             dynamodb.put_item(TableName="scores", Item={"user": {"N": "1"}})
         with pytest.raises(ClientError, match="ResourceNotFound"):
@@ -209,6 +210,7 @@ def test_the_keys_of_all_kinds_of_requests(tmp_path: Path) -> None:
         [first, hashed(KEY)],
         [hashed({"user": {"S": SECRET}})],
         [],
+        [hashed(KEY)],
         [hashed(KEY)],
         [hashed({"user": {"N": "1"}})],
         [],

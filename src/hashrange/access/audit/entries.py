@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from hashrange.clock import show_moment
-from hashrange.errors import InternalServerError, ServiceError
+from hashrange.errors import InternalServerError, RequestViolation, ServiceError
 from hashrange.operations.context import Caller, Request
 from hashrange.operations.targets import name_in, targets
+from hashrange.values import numbers
 
 ALLOWED: Final = "allowed"
 DENIED: Final = "denied"
@@ -90,7 +91,8 @@ def _scalars(attributes: Any) -> Key | None:
         if isinstance(value, dict) and len(value) == 1:
             ((kind, content),) = value.items()
             if kind in _KEY_TYPES and isinstance(content, str) and len(content) <= _KEY_CHARS_MAX:
-                kept[name] = value
+                # (a copy, because large requests are emptied once they have been performed)
+                kept[name] = {kind: content}
                 if len(kept) == _ATTRIBUTES_MAX:
                     break
     return kept
@@ -156,6 +158,17 @@ def _shown(noted: Note, key_names: KeyNames) -> list[dict[str, Any]]:
 
 
 def key_hash(key: Key) -> str:
-    """The hash of a key, by which its entries are found: the SHA-256 of its JSON, with sorted names and
-    without spaces."""
-    return hashlib.sha256(orjson.dumps(key, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    """The hash of a key, by which its entries are found: the SHA-256 of its JSON, with sorted names, numbers
+    in normal form and no spaces."""
+    shown = {name: _normal(value) for name, value in key.items()}
+    return hashlib.sha256(orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _normal(value: Any) -> Any:
+    """A value with its number in normal form: 7.0 and 7 are the same key."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("N"), str):
+        return value
+    try:
+        return {"N": numbers.normalise(value["N"])}
+    except RequestViolation:
+        return value
