@@ -35,6 +35,7 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         backups,
         checkpoints,
         clock,
+        costs,
         data,
         faults,
         insights,
@@ -43,5 +44,5 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         travel,
     )
 
-    parts = (status, insights, clock, faults, lab, travel, backups, checkpoints, data, routes)
+    parts = (status, insights, costs, clock, faults, lab, travel, backups, checkpoints, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -101,6 +101,11 @@ class Interest:
             self._onlookers = (*others, onlooker) if begins else tuple(others)
         self._look()
 
+    @property
+    def onlookers(self) -> tuple[Onlooker, ...]:
+        """Who is shown the requests."""
+        return self._onlookers
+
     def judge(self, gate: Gate | None = None, *, begins: bool = True) -> None:
         """Begin to judge the requests of identified callers, whom `gate` identifies if there is one; or end
         what another call began."""

@@ -20,6 +20,7 @@ from hashrange import __version__, form
 from hashrange.cli import logs
 from hashrange.cli.access.serving import MODES, OFF, STRICT, guard
 from hashrange.cli.admin import bind_admin
+from hashrange.cli.costs.serving import count
 from hashrange.cli.serving.options import (
     FaultRules,
     Number,
@@ -136,6 +137,19 @@ _PORT_MAX: Final = 65_535
     metavar="FILE",
     help="Accounts, users, keys and policies; a file in YAML or JSON, see docs/access.md.  [default: none]",
 )
+@option(
+    "--costs",
+    is_flag=True,
+    help="Count what requests consume, for `hashrange costs` and the console. `hashrange costs "
+    "start` begins later; without either, requests pay nothing for it.",
+)
+@option(
+    "--prices",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Prices that the console shows, in TOML, in place of the published ones; implies --costs.  "
+    "[default: none]",
+)
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -238,6 +252,7 @@ def command(
         stack.callback(database.close)
         _arm(database, fault)
         guard(database, limits["auth"], limits["users"])
+        count(database, limits["costs"], limits["prices"])
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
