@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from types import TracebackType
 from typing import Final, Self
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import number, show
+from hashrange.prices import published
 
 _SHOWN_MAX: Final = 50
 
@@ -44,6 +46,10 @@ class Costs:
         with self._lock:
             self._records.append(record)
 
+    def line(self) -> str:
+        """No line: all requests of the block belong to it."""
+        return ""
+
     @property
     def requests(self) -> Sequence[Record]:
         """The requests so far."""
@@ -78,6 +84,18 @@ class Costs:
     def write_units(self) -> float:
         """The write units of all requests."""
         return sum(request.write_units for request in self.requests)
+
+    def dollars(self, region: str = "us-east-1") -> Decimal:
+        """What the requests would cost on demand, by the published prices of a region (`hashrange.prices`).
+
+        Raises ValueError if there is no price of the region.
+        """
+        rates = published().region(region).standard
+        reads = rates.cost("read_requests", self.read_units)
+        writes = rates.cost("write_requests", self.write_units)
+        if reads is None or writes is None:
+            raise ValueError(f"No source has the prices of requests in {region}; us-east-1 has some.")
+        return reads + writes
 
     @property
     def retries(self) -> int:
@@ -118,6 +136,14 @@ class Costs:
         """All requests together consumed at most `units` write units."""
         __tracebackhide__ = True
         return self._at_most("write units", self.write_units, units, lambda request: request.write_units)
+
+    def dollars_at_most(self, dollars: Decimal | str, region: str = "us-east-1", times: int = 1) -> Self:
+        """All requests together cost at most `dollars` on demand if they are made so many `times`."""
+        __tracebackhide__ = True
+        cost = self.dollars(region) * times
+        if cost > Decimal(dollars):
+            raise AssertionError(f"${cost:f}, more than ${dollars}:\n{self._shown([])}")
+        return self
 
     def requests_at_most(self, number: int) -> Self:
         """There were at most `number` requests, including repeated requests."""

@@ -104,6 +104,7 @@ def record(
     answer_bytes: int,
     attempt: int,
     error: str,
+    line: str = "",
 ) -> Record:
     """The record of a request."""
     read = write = 0.0
@@ -133,6 +134,7 @@ def record(
         answer_bytes,
         attempt,
         error,
+        line,
     )
 
 

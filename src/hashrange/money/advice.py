@@ -110,7 +110,7 @@ def _consistent(statement: Statement) -> Iterator[Advice]:
         patterns = [pattern for pattern in statement.counted.patterns if pattern.table == stored.table]
         units = sum(pattern.read_units for pattern in patterns)
         strong = sum(pattern.consistent for pattern in patterns)
-        requests = sum(pattern.requests for pattern in patterns if pattern.consistent)
+        requests = sum(pattern.consistent_requests for pattern in patterns)
         if requests < REQUESTS_MIN or not strong:
             continue
         saved = priced(statement.rates_of(stored.table), "read_requests", strong / 2)

@@ -36,8 +36,8 @@ class Pattern(msgspec.Struct):
     """How an access pattern was used. `text` are its expressions (`money.patterns`), "" for none.
 
     `read_items` and `returned_items` are counted only for the requests that tell both. `consistent` are the
-    read units of strongly consistent reads outside of transactions; `members` those of transactions, added
-    up.
+    read units of strongly consistent reads outside of transactions, `consistent_requests` their number;
+    `members` are those of transactions, added up.
     """
 
     table: str
@@ -50,6 +50,7 @@ class Pattern(msgspec.Struct):
     read_units: float = 0.0
     write_units: float = 0.0
     consistent: float = 0.0
+    consistent_requests: int = 0
     members: int = 0
 
 
@@ -74,8 +75,8 @@ class Series(msgspec.Struct):
 class Stored(msgspec.Struct):
     """What a table stores, for prices of storage and for advice: `bytes_` with its indexes, `items` and
     `item_bytes` without. `capacity`: how it is billed, PROVISIONED or PAY_PER_REQUEST; `indexes` are the
-    names of its global indexes; `provisioned` the read and write units of the table (name "") and of each
-    global index."""
+    names of its global indexes. `provisioned` are the read and write units of the table (name "") and of each
+    global index, `maximum` those that are allowed on demand, 0 for no maximum."""
 
     table: str
     bytes_: int
@@ -86,6 +87,7 @@ class Stored(msgspec.Struct):
     recovery: bool = False
     indexes: list[str] = []
     provisioned: dict[str, tuple[int, int]] = {}
+    maximum: dict[str, tuple[int, int]] = {}
 
 
 class Counted(msgspec.Struct):

@@ -40,7 +40,7 @@ def read_csv(lines: Iterable[str]) -> list[Series]:
         for row in reader:
             _add(minutes, row, reader.line_num)
     except csv.Error as error:
-        raise WrongLoad(f"Line {reader.line_num} is not CSV: {error}.") from None
+        raise WrongLoad(f"Line {reader.reader.line_num} is not CSV: {error}.") from None
     if not minutes:
         raise WrongLoad("There is no line after the first: the load has no minutes.")
     return [

@@ -173,6 +173,7 @@ class Meter:
                 pattern.returned_items += counted.returned
             if is_consistent(sight.operation, sight.request):
                 pattern.consistent += units
+                pattern.consistent_requests += 1
         pattern.members += members(sight.request)
 
     def _note_throttled(self, sight: Sight) -> None:

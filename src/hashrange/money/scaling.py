@@ -114,7 +114,8 @@ def _wanted(used: Sequence[float], capacity: int, policy: Policy) -> int:
     above = policy.target * capacity
     if len(used) >= _RAISE_MINUTES and min(used[-_RAISE_MINUTES:]) > above:
         return max(policy.capacity_for(used[-1]), capacity)
-    below = (policy.target - _BELOW) * capacity
+    # (0.7 - 0.2 is a little less than 0.5)
+    below = round((policy.target - _BELOW) * capacity, 6)
     if len(used) >= _LOWER_MINUTES and max(used[-_LOWER_MINUTES:]) <= below:
         return min(policy.capacity_for(max(used[-_LOWER_MINUTES:])), capacity)
     return capacity

@@ -15,7 +15,7 @@ from hashrange.money.counts import Stored
 from hashrange.operations.backups import recovery
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.table import Table
+from hashrange.tables.definitions.table import Index, Table
 
 OVERHEAD_BYTES: Final = 100
 
@@ -42,14 +42,34 @@ def _each(reader: Reader, tables_max: int) -> Iterator[Stored]:
             recovery.hold_of(table) is not None,
             [index.name for index in table.indexes if index.is_global],
             _provisioned(table),
+            _maximum(table),
         )
 
 
 def _provisioned(table: Table) -> dict[str, tuple[int, int]]:
     if table.billing_mode != "PROVISIONED":
         return {}
-    units = {"": (table.throughput.read_units, table.throughput.write_units)}
+    return {
+        name: (owner.throughput.read_units, owner.throughput.write_units) for name, owner in _owners(table)
+    }
+
+
+def _maximum(table: Table) -> dict[str, tuple[int, int]]:
+    if table.billing_mode == "PROVISIONED":
+        return {}
+    units = {}
+    for name, owner in _owners(table):
+        given = owner.on_demand or {}
+        # (-1 takes a maximum away)
+        reads, writes = [max(given.get(f"Max{way}RequestUnits", 0), 0) for way in ("Read", "Write")]
+        if reads or writes:
+            units[name] = (reads, writes)
+    return units
+
+
+def _owners(table: Table) -> Iterator[tuple[str, Table | Index]]:
+    """The table (name "") and its global indexes: what has throughput of its own."""
+    yield "", table
     for index in table.indexes:
         if index.is_global:
-            units[index.name] = (index.throughput.read_units, index.throughput.write_units)
-    return units
+            yield index.name, index
