@@ -197,7 +197,8 @@ def test_the_memory_is_bounded(
     assert len(counted.rows) <= 3
     assert len(counted.series) == 1
     # Nothing is lost but its name.
-    assert sum(row.write_units for row in counted.rows) == 40
+    # (the entry of the index changes with the first put only)
+    assert sum(row.write_units for row in counted.rows) == 22
     assert sum(pattern.requests for pattern in counted.patterns) == 20
     counting.reset()
     assert counting.counted("us-east-1").rows == []
