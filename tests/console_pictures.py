@@ -59,11 +59,13 @@ PAGES: Final = {
     "costs": "/console/costs",
     "advice": "/console/costs/advice",
     "capacity": "/console/capacity?table=shop",
+    "contributors": "/console/contributors",
+    "kinesis": "/console/kinesis",
     "faults": "/console/faults",
     "clock": "/console/clock",
 }
 """The pages that have pictures, by the names of the pictures."""
-SPENDING: Final = frozenset(("costs", "advice", "capacity", "contributors"))
+SPENDING: Final = frozenset(("costs", "advice", "capacity", "contributors", "kinesis"))
 """The pages whose server has been used for an hour."""
 
 
@@ -131,6 +133,12 @@ def spend(database: Database, clock: VirtualClock) -> None:
     update = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
     update |= {"GlobalSecondaryIndexUpdates": [index]}
     database.execute("UpdateTable", {"TableName": "shop", **update})
+    insights = {"TableName": "shop", "ContributorInsightsAction": "ENABLE"}
+    database.execute("UpdateContributorInsights", insights)
+    for table, stream in (("shop", "orders"), ("device-events", "events")):
+        arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{stream}"
+        database.execute("EnableKinesisStreamingDestination", {"TableName": table, "StreamArn": arn})
+    database.sweep_tables()
     front, reports = Caller(agent="Boto3/1.40 app/shop-front"), Caller(agent="Boto3/1.40 app/reports")
     values: Any = {":k": {"S": "CUSTOMER#ada"}, ":s": {"S": "Bergen"}}
     for minute in range(60):

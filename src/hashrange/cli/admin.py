@@ -37,6 +37,7 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         clock,
         costs,
         data,
+        destinations,
         faults,
         insights,
         lab,
@@ -44,5 +45,6 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         travel,
     )
 
-    parts = (status, insights, costs, clock, faults, lab, travel, backups, checkpoints, data, routes)
+    watching = (status, insights, costs, clock, faults, lab)
+    parts = (*watching, travel, backups, checkpoints, destinations, data, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

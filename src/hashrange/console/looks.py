@@ -45,7 +45,9 @@ NAVIGATION: Final = (
 LIVE_TABS: Final = (
     ("requests", "Requests", "/console/requests"),
     ("stream", "Streams", "/console/streams"),
+    ("kinesis", "Kinesis", "/console/kinesis"),
     ("heat", "Heat", "/console/heat"),
+    ("contributors", "Contributors", "/console/contributors"),
     ("faults", "Faults", "/console/faults"),
     ("clock", "Clock", "/console/clock"),
 )

@@ -3,6 +3,8 @@
     requests  the requests as they come
     stream    the changes of a table, from its stream
     busiest   the heat: the busiest tables, parts of tables, and keys
+    contributors  the keys that contributor insights count
+    destinations  the Kinesis data streams of tables
     faults    the fault rules
     clock     the virtual clock
 
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.console.live import busiest, clock, faults, requests, stream
+from hashrange.console.live import busiest, clock, contributors, destinations, faults, requests, stream
 from hashrange.console.pages import Change, Page, Part
 from hashrange.server.admin.clock import ClockChange
 
@@ -33,6 +35,20 @@ PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}/stream/events", "The next changes, as server-sent events.", stream.events),
     Page("/console/heat", "The busiest tables and keys.", busiest.page),
     Page("/console/heat/events", "The counts as they grow, as server-sent events.", busiest.events),
+    Page("/console/contributors", "The keys that contributor insights count.", contributors.page),
+    Change(
+        "/console/contributors/change",
+        "Enable or disable contributor insights.",
+        contributors.change,
+        contributors.InsightsChange,
+    ),
+    Page("/console/kinesis", "The Kinesis destinations of tables.", destinations.page),
+    Change(
+        "/console/kinesis/change",
+        "Enable or disable a Kinesis destination.",
+        destinations.change,
+        destinations.DestinationChange,
+    ),
     Page("/console/faults", "The fault rules.", faults.page),
     Change("/console/faults/add", "Put a fault rule in force.", faults.add, faults.NewRule),
     Change("/console/faults/remove", "Remove a fault rule.", faults.remove, faults.OldRule),
