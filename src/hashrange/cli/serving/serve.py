@@ -251,8 +251,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        guard(database, limits["auth"], limits["users"])
-        count(database, limits["costs"], limits["prices"])
+        _watch(database, limits)
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
@@ -305,6 +304,12 @@ def _check_stores(stores: dict[str, bool]) -> None:
     options = [option for option, is_given in stores.items() if is_given]
     if len(options) > 1:
         raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
+
+
+def _watch(database: Database, options: dict[str, Any]) -> None:
+    """Judge requests, and count what they cost, if the options say so."""
+    guard(database, options["auth"], options["users"])
+    count(database, options["costs"], options["prices"])
 
 
 def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:

@@ -1,22 +1,23 @@
 """Pages about what happens now, which go on by server-sent events.
 
-    requests  the requests as they come
-    stream    the changes of a table, from its stream
-    busiest   the heat: the busiest tables, parts of tables, and keys
+    requests      the requests as they come
+    stream        the changes of a table, from its stream
+    busiest       the heat: the busiest tables, parts of tables, and keys
     contributors  the keys that contributor insights count
     destinations  the Kinesis data streams of tables
-    faults    the fault rules
-    clock     the virtual clock
+    faults        the fault rules
+    clock         the virtual clock
 
-    feed      the requests that are kept for the pages
-    heat      the counts behind the heat
-    records   the records of a stream, as rows
-    triggers  the triggers of a table, and their lag
-    events    server-sent events
-    attention  whether somebody looks
-    state     what these share on one server
+    feed          the requests that are kept for the pages
+    heat          the counts behind the heat
+    records       the records of a stream, as rows
+    triggers      the triggers of a table, and their lag
+    events        server-sent events
+    attention     whether somebody looks
+    state         what these share on one server
 
-Nothing is watched, and so nothing costs anything, while no page looks.
+Nothing is watched, and so nothing costs anything, while no page looks. Only contributor
+insights go on by themselves, for tables that have them enabled.
 """
 
 from __future__ import annotations

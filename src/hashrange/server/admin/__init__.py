@@ -13,6 +13,8 @@
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations, and links to the console
+    costs        what requests consumed, for `hashrange costs`
+    destinations  the Kinesis destinations of the tables
     checkpoints  checkpoints, for `hashrange copy`
 
 `cli.admin` mounts the endpoints, so that no module here has to know all of them. This file imports nothing,
