@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from hashrange.money.counts import Minute, Series
-from hashrange.money.loads import WrongLoad, read_csv, to_csv
+from hashrange.money.loads import Minutes, WrongLoad, read_csv, to_csv
 from hashrange.money.plans import MINUTES_MAX, compare
 from hashrange.money.scaling import Allowance, Policy, hourly, scale
 from hashrange.prices import published
@@ -184,6 +184,17 @@ def test_a_load_needs_minutes_and_has_a_limit() -> None:
     long = Series("orders", "", [Minute(0, 1.0), Minute(MINUTES_MAX * 60, 1.0)])
     with pytest.raises(ValueError, match="The load is 45 days long; at most 45 can be compared"):
         compare([long], REGION)
+
+
+def test_requests_are_added_up_to_minutes() -> None:
+    minutes = Minutes()
+    minutes.add_request(119.5, ("orders",), 0.0, 3.0, {"by-g": 1.0})
+    minutes.add_request(61, ("orders", "others"), 0.0, 1.0, {})
+    minutes.add_request(60, ("orders",), 0.5, 0.0, {"by-g": 0.5})
+    minutes.add_request(60, (), 1.0, 0.0, {})
+    minutes.add_request(60, ("orders",), 0.0, 0.0, {})
+    shown = [(part.index, [(m.at, m.reads, m.writes) for m in part.minutes]) for part in minutes.series()]
+    assert shown == [("", [(60, 0.0, 3.0)]), ("by-g", [(60, 0.5, 1.0)])]
 
 
 CSV = """at,table,index,read_units,write_units

@@ -1,4 +1,4 @@
-"""Loads from files: the units of each minute, as CSV.
+"""Loads: the units of each minute, added up from requests, or read from CSV.
 
     at,table,index,read_units,write_units
     2026-11-25T10:00:00Z,orders,,1200.5,340
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hashrange.clock import parse_moment, show_moment
@@ -27,10 +27,54 @@ class WrongLoad(ValueError):
     """A file that holds no load; the text names the line and the remedy."""
 
 
+class Minutes:
+    """Adds up what is consumed in each minute by each table and index, in any order. Times are epoch
+    seconds."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str], dict[int, Minute]] = {}
+
+    def add(self, at: float, table: str, index: str, reads: float, writes: float) -> None:
+        """Add units of a table (`index` is "") or of a global index."""
+        start = int(at // 60) * 60
+        minute = self._places.setdefault((table, index), {}).setdefault(start, Minute(start))
+        minute.reads += reads
+        minute.writes += writes
+
+    def add_request(
+        self,
+        at: float,
+        tables: Sequence[str],
+        read_units: float,
+        write_units: float,
+        index_units: Mapping[str, float],
+    ) -> None:
+        """Add a request as `hashrange.costs.Record` and recordings tell of it: the units of all indexes are
+        part of the others. The units of a request on several tables are those of the first, because nothing
+        says how they are divided."""
+        if not tables or not (read_units or write_units):
+            return
+        of_indexes = sum(index_units.values())
+        is_write = write_units > 0
+        for index, units in index_units.items():
+            self.add(at, tables[0], index, 0.0 if is_write else units, units if is_write else 0.0)
+        reads = read_units - (0.0 if is_write else of_indexes)
+        writes = write_units - (of_indexes if is_write else 0.0)
+        if reads or writes:
+            self.add(at, tables[0], "", reads, writes)
+
+    def series(self) -> list[Series]:
+        """The load so far, by tables and indexes."""
+        return [
+            Series(table, index, [minutes[at] for at in sorted(minutes)])
+            for (table, index), minutes in sorted(self._places.items())
+        ]
+
+
 def read_csv(lines: Iterable[str]) -> list[Series]:
     """The load in lines of CSV. Raises `WrongLoad`."""
     reader = csv.DictReader(lines, strict=True)
-    minutes: dict[tuple[str, str], dict[int, Minute]] = {}
+    minutes = Minutes()
     try:
         missing = _NEEDED - set(reader.fieldnames or ())
         if missing:
@@ -41,17 +85,13 @@ def read_csv(lines: Iterable[str]) -> list[Series]:
             _add(minutes, row, reader.line_num)
     except csv.Error as error:
         raise WrongLoad(f"Line {reader.reader.line_num} is not CSV: {error}.") from None
-    if not minutes:
+    series = minutes.series()
+    if not series:
         raise WrongLoad("There is no line after the first: the load has no minutes.")
-    return [
-        Series(table, index, [by_minute[at] for at in sorted(by_minute)])
-        for (table, index), by_minute in sorted(minutes.items())
-    ]
+    return series
 
 
-def _add(
-    minutes: dict[tuple[str, str], dict[int, Minute]], row: dict[str, str | None], line_number: int
-) -> None:
+def _add(minutes: Minutes, row: dict[str, str | None], line_number: int) -> None:
     table = row["table"]
     try:
         moment = parse_moment(row["at"] or "")
@@ -60,10 +100,7 @@ def _add(
         raise WrongLoad(f"Line {line_number}: {error}") from None
     if not table:
         raise WrongLoad(f"Line {line_number} names no table.")
-    at = int(moment // 60) * 60
-    minute = minutes.setdefault((table, row.get("index") or ""), {}).setdefault(at, Minute(at))
-    minute.reads += units[0]
-    minute.writes += units[1]
+    minutes.add(moment, table, row.get("index") or "", *units)
 
 
 def _units(text: str | None) -> float:
