@@ -130,8 +130,8 @@ def spend(database: Database, clock: VirtualClock) -> None:
     database.lab.throttling.set(True)
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     index = {"Update": {"IndexName": "GSI1", "ProvisionedThroughput": dict(units)}}
-    update = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
-    update |= {"GlobalSecondaryIndexUpdates": [index]}
+    update: Any = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
+    update["GlobalSecondaryIndexUpdates"] = [index]
     database.execute("UpdateTable", {"TableName": "shop", **update})
     insights = {"TableName": "shop", "ContributorInsightsAction": "ENABLE"}
     database.execute("UpdateContributorInsights", insights)

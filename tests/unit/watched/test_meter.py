@@ -112,7 +112,8 @@ def test_programs_are_told_apart_by_their_app_ids(database: Database, counting: 
 
 
 def ask(database: Database, app: str | None) -> None:
-    config = Config(user_agent_appid=app, retries={"total_max_attempts": 1, "mode": "standard"})
+    named: Any = {} if app is None else {"user_agent_appid": app}
+    config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, **named)
     with running(database) as endpoint:
         client = boto3.client(
             "dynamodb",
