@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Final
 
 from hashrange.limits import WRITE_UNIT_BYTES
-from hashrange.money.counts import Pattern
+from hashrange.money.counts import OTHERS, Pattern, Row
 from hashrange.money.patterns import filtered_attribute
 from hashrange.money.statement import Money, Statement, priced
 from hashrange.tables.data.capacity import write_units
@@ -62,7 +62,7 @@ def _by_saving(advice: Advice) -> tuple[Decimal, str, str, str]:
 
 def _waste(statement: Statement) -> Iterator[Advice]:
     """Queries and Scans that read many more items than they return."""
-    for pattern in statement.counted.patterns:
+    for pattern in _patterns(statement):
         read, returned = pattern.read_items, pattern.returned_items
         if pattern.requests < REQUESTS_MIN or read < WASTE_TIMES * max(returned, pattern.requests):
             continue
@@ -90,9 +90,7 @@ def _index_instead(statement: Statement, pattern: Pattern, saved: Money) -> str:
     if not attribute:
         return " A key condition in place of the filter would read only what is returned."
     rates = statement.rates_of(pattern.table)
-    written = sum(
-        row.write_units for row in statement.counted.rows if row.table == pattern.table and not row.index
-    )
+    written = sum([row.write_units for row in statement.places.get((pattern.table, ""), ())])
     cost = priced(rates, "write_requests", written)
     key = f"on {attribute}" if pattern.operation in _SCANS else f"with the sort key {attribute}"
     if cost.missing or saved.missing:
@@ -106,20 +104,22 @@ def _index_instead(statement: Statement, pattern: Pattern, saved: Money) -> str:
 
 def _consistent(statement: Statement) -> Iterator[Advice]:
     """Strongly consistent reads, which cost double."""
-    for stored in statement.counted.stored:
-        patterns = [pattern for pattern in statement.counted.patterns if pattern.table == stored.table]
+    by_table: dict[str, list[Pattern]] = {}
+    for pattern in _patterns(statement):
+        by_table.setdefault(pattern.table, []).append(pattern)
+    for table, patterns in by_table.items():
         units = sum(pattern.read_units for pattern in patterns)
         strong = sum(pattern.consistent for pattern in patterns)
         requests = sum(pattern.consistent_requests for pattern in patterns)
         if requests < REQUESTS_MIN or not strong:
             continue
-        saved = priced(statement.rates_of(stored.table), "read_requests", strong / 2)
+        saved = priced(statement.rates_of(table), "read_requests", strong / 2)
         yield Advice(
             "consistent reads",
-            stored.table,
+            table,
             "",
             f"Strongly consistent reads cost double: {strong / units:.0%} of the read units of "
-            f"{stored.table} are theirs, and half of these could be saved where a read may lag behind.",
+            f"{table} are theirs, and half of these could be saved where a read may lag behind.",
             f"{requests:,} requests with ConsistentRead cost {_units(strong)} of {_units(units)} read units.",
             saved,
         )
@@ -127,10 +127,9 @@ def _consistent(statement: Statement) -> Iterator[Advice]:
 
 def _unread_indexes(statement: Statement) -> Iterator[Advice]:
     """Global indexes that writes pay for and nobody reads."""
-    rows = statement.counted.rows
     for stored in statement.counted.stored:
         for index in stored.indexes:
-            own = [row for row in rows if row.table == stored.table and row.index == index]
+            own = statement.places.get((stored.table, index), [])
             written, read = sum(row.write_units for row in own), sum(row.read_units for row in own)
             if written < REQUESTS_MIN or read:
                 continue
@@ -146,9 +145,10 @@ def _unread_indexes(statement: Statement) -> Iterator[Advice]:
 
 def _retries(statement: Statement) -> Iterator[Advice]:
     """Requests that SDKs repeated although the first attempt was charged."""
-    for line in statement.lines(("table",)):
-        [table] = line.names
-        own = [row for row in statement.counted.rows if row.table == table]
+    by_table: dict[str, list[Row]] = {}
+    for (table, _), rows in statement.places.items():
+        by_table.setdefault(table, []).extend(rows)
+    for table, own in by_table.items():
         retried = sum(row.retried for row in own)
         total = sum(row.read_units + row.write_units for row in own)
         if retried < REQUESTS_MIN:
@@ -165,7 +165,7 @@ def _retries(statement: Statement) -> Iterator[Advice]:
 
 def _single_transactions(statement: Statement) -> Iterator[Advice]:
     """Transactions of one member, which cost double what the request alone costs."""
-    for pattern in statement.counted.patterns:
+    for pattern in _patterns(statement):
         if pattern.operation not in _TRANSACTIONS or pattern.members != pattern.requests:
             continue
         if pattern.requests < REQUESTS_MIN:
@@ -187,15 +187,11 @@ def _single_transactions(statement: Statement) -> Iterator[Advice]:
 
 def _item_sizes(statement: Statement) -> Iterator[Advice]:
     """Tables whose average item is a little larger than some whole units."""
-    rows = statement.counted.rows
     for stored in statement.counted.stored:
         if stored.items < REQUESTS_MIN:
             continue
-        written = sum(
-            row.write_units
-            for row in rows
-            if row.table == stored.table and not row.index and row.operation in _WRITES
-        )
+        own = statement.places.get((stored.table, ""), ())
+        written = sum([row.write_units for row in own if row.operation in _WRITES])
         average = stored.item_bytes / stored.items
         units, over = write_units(int(average)), average % WRITE_UNIT_BYTES
         if units < 2 or not 0 < over <= _NEAR * WRITE_UNIT_BYTES or written < REQUESTS_MIN:
@@ -211,6 +207,11 @@ def _item_sizes(statement: Statement) -> Iterator[Advice]:
             f"{_units(written)} units.",
             priced(statement.rates_of(stored.table), "write_requests", written / units),
         )
+
+
+def _patterns(statement: Statement) -> list[Pattern]:
+    """The patterns of tables; not what found no room, whose table is not known."""
+    return [pattern for pattern in statement.counted.patterns if pattern.table != OTHERS]
 
 
 def _next(over: float) -> str:

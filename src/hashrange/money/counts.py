@@ -7,7 +7,12 @@ prices.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+OTHERS: Final = "others"
+"""The caller, the operation or the table of what found no row of its own."""
 
 
 class Row(msgspec.Struct):

@@ -21,7 +21,7 @@ import msgspec
 
 from hashrange.errors import ProvisionedThroughputExceededException, RequestLimitExceeded, ThrottlingException
 from hashrange.money.agents import tag
-from hashrange.money.counts import Counted, Minute, Pattern, Row, Series
+from hashrange.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
 from hashrange.money.patterns import is_consistent, members, text_of
 from hashrange.money.stored import stored
 from hashrange.operations.context import OPERATOR, scope_of
@@ -40,8 +40,6 @@ PLACES_MAX: Final = 200
 MINUTES_MAX: Final = 1_440
 TABLES_MAX: Final = 1_000
 """The most tables whose sizes are told."""
-OTHERS: Final = "others"
-"""The caller of what found no row of its own."""
 
 _THROTTLING: Final = (
     ProvisionedThroughputExceededException,

@@ -8,7 +8,7 @@ know where counts come from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
@@ -68,10 +68,20 @@ class Monthly:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Counts with the prices of a region."""
+    """Counts with the prices of a region. `places` are the rows of each table and index."""
 
     counted: Counted
     region: Region
+    places: dict[tuple[str, str], list[Row]] = field(init=False, repr=False)
+    _rates: dict[str, Rates] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        places: dict[tuple[str, str], list[Row]] = {}
+        for row in self.counted.rows:
+            places.setdefault((row.table, row.index), []).append(row)
+        object.__setattr__(self, "places", places)
+        rates = {stored.table: self.region.rates(stored.table_class) for stored in self.counted.stored}
+        object.__setattr__(self, "_rates", rates)
 
     def lines(self, by: Sequence[str] = ("table", "operation")) -> list[Line]:
         """The costs grouped by some of `GROUPS`, the most expensive first."""
@@ -88,10 +98,7 @@ class Statement:
 
     def rates_of(self, table: str) -> Rates:
         """The rates of a table, which depend on its class."""
-        for stored in self.counted.stored:
-            if stored.table == table:
-                return self.region.rates(stored.table_class)
-        return self.region.standard
+        return self._rates.get(table, self.region.standard)
 
     def monthly(self) -> list[Monthly]:
         """What the tables cost each month without any request, the most expensive first."""

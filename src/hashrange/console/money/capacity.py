@@ -19,6 +19,7 @@ from hashrange.limits import ACCOUNT_UNITS_MAX
 from hashrange.money.counts import Counted, Minute, Series, Stored
 from hashrange.server.admin import costs, lab
 from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.aside import aside
 
 HOURS: Final = {"1": 1, "6": 5, "24": 15}
 """The hours that the page can show, and how many minutes a bar of its charts stands for."""
@@ -61,9 +62,12 @@ async def page(view: View) -> Response:
     hours = view.given("hours") or "1"
     if hours not in HOURS:
         raise Refused(f"{hours!r} is not a number of hours that this page shows: {', '.join(HOURS)}.")
-    counted = costs.counted(subject)
+    counted = await costs.counted(view.request)
     labs = lab.shown(subject)
-    places = [] if counted is None else _places(counted, labs, int(hours), HOURS[hours])
+    places: list[Place] = []
+    if counted is not None:
+        known = counted
+        places = await aside(view.request, lambda _: _places(known, labs, int(hours), HOURS[hours]))
     table = view.given("table")
     shown = [place for place in places if table in ("", place.table)]
     return await looks.page(

@@ -21,6 +21,7 @@ from hashrange.money.statement import Line, Money, Statement
 from hashrange.prices import RATES, Book, UnknownRegion
 from hashrange.server.admin import costs
 from hashrange.server.admin.application import json, read_json, subject_of
+from hashrange.server.admin.aside import aside
 
 GROUPS: Final = {
     "": ("table", "operation"),
@@ -58,14 +59,14 @@ class Row:
 
 async def page(view: View) -> Response:
     """What requests cost."""
-    counted = costs.counted(subject_of(view.request))
+    counted = await costs.counted(view.request)
     if counted is None:
         return await looks.page("money/costs.html", view=view, statement=None)
     statement, book = _statement(view, counted)
     by = view.given("by")
     if by not in GROUPS:
         raise Refused(f"Costs cannot be told apart by {by!r}.")
-    lines, total = statement.lines(GROUPS[by]), statement.total
+    lines, total = await aside(view.request, lambda _: (statement.lines(GROUPS[by]), statement.total))
     return await looks.page(
         "money/costs.html",
         view=view,
@@ -87,7 +88,7 @@ async def page(view: View) -> Response:
 
 async def advice(view: View) -> Response:
     """What would make requests cheaper."""
-    counted = costs.counted(subject_of(view.request))
+    counted = await costs.counted(view.request)
     if counted is None:
         return await looks.page("money/advice.html", view=view, statement=None)
     statement, book = _statement(view, counted)
@@ -96,7 +97,7 @@ async def advice(view: View) -> Response:
         view=view,
         statement=statement,
         book=book,
-        pieces=advise(statement),
+        pieces=await aside(view.request, lambda _: advise(statement)),
         since=show_moment(counted.since),
     )
 

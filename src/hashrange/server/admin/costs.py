@@ -12,10 +12,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hashrange.database import Database
 from hashrange.money import meter
 from hashrange.money.counts import Counted
 from hashrange.prices import Book, published
 from hashrange.server.admin.application import Endpoint, read_json, subject_of
+from hashrange.server.admin.aside import aside
 from hashrange.server.admin.port import Subject
 
 
@@ -26,10 +28,15 @@ class CostsChange(msgspec.Struct, forbid_unknown_fields=True):
     reset: bool = False
 
 
-def counted(subject: Subject) -> Counted | None:
-    """The counts of a server; None while nothing is counted."""
-    running = meter.running(subject.database)
-    return None if running is None else running.counted(region_of(subject))
+async def counted(request: Request) -> Counted | None:
+    """The counts of a server; None while nothing is counted. They may be many, so a thread copies them."""
+    region = region_of(subject_of(request))
+    return await aside(request, lambda database: _counted(database, region))
+
+
+def _counted(database: Database, region: str) -> Counted | None:
+    running = meter.running(database)
+    return None if running is None else running.counted(region)
 
 
 def region_of(subject: Subject) -> str:
@@ -56,8 +63,9 @@ def change(subject: Subject, sent: CostsChange) -> None:
 
 
 async def _show(request: Request) -> Response:
-    shown = {"costs": counted(subject_of(request))}
-    return Response(msgspec.json.encode(shown), media_type="application/json")
+    region = region_of(subject_of(request))
+    body = await aside(request, lambda database: msgspec.json.encode({"costs": _counted(database, region)}))
+    return Response(body, media_type="application/json")
 
 
 async def _change(request: Request) -> Response:
