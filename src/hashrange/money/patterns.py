@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
 
 from hashrange.operations.context import Request
 
@@ -20,6 +21,7 @@ _EXPRESSIONS: Final = (
     ("UpdateExpression", ""),
     ("ConditionExpression", "if "),
 )
+_MEMBERS: Final = tuple([member for member, _ in _EXPRESSIONS])
 _LEGACY: Final = (
     ("KeyConditions", ""),
     ("QueryFilter", "filter "),
@@ -38,16 +40,30 @@ def text_of(request: Request) -> str:
     statement = request.get("Statement")
     if isinstance(statement, str):
         return _short(_LITERAL.sub("?", statement))
+    texts = tuple([text if isinstance(text := request.get(member), str) else "" for member in _MEMBERS])
+    legacy = [
+        word + ", ".join(map(str, compared))
+        for member, word in _LEGACY
+        if isinstance(compared := request.get(member), Mapping) and compared
+    ]
+    if legacy:
+        return _short("; ".join(legacy))
     names = request.get("ExpressionAttributeNames")
-    parts = []
-    for member, word in _EXPRESSIONS:
-        expression = request.get(member)
-        if isinstance(expression, str):
-            parts.append(word + _named(expression, names))
-    for member, word in _LEGACY:
-        compared = request.get(member)
-        if isinstance(compared, Mapping) and compared:
-            parts.append(word + ", ".join(map(str, compared)))
+    if not isinstance(names, Mapping) or not all(isinstance(name, str) for name in names.values()):
+        names = {}
+    return _joined(texts, tuple(names.items()))
+
+
+@lru_cache(maxsize=512)
+def _joined(texts: tuple[str, ...], names: tuple[tuple[str, str], ...]) -> str:
+    """The text of the expressions in the order of `_EXPRESSIONS`. Programs send the same ones again and
+    again."""
+    named = dict(names)
+    parts = [
+        word + _NAME.sub(lambda match: named.get(match[0], match[0]), text)
+        for text, (_, word) in zip(texts, _EXPRESSIONS, strict=True)
+        if text
+    ]
     return _short("; ".join(parts))
 
 
@@ -73,12 +89,6 @@ def members(request: Request) -> int:
     """How many members a transaction has; 0 for other requests."""
     items = request.get("TransactItems", request.get("TransactStatements"))
     return len(items) if isinstance(items, list) else 0
-
-
-def _named(expression: str, names: Any) -> str:
-    if not isinstance(names, Mapping):
-        return expression
-    return _NAME.sub(lambda match: str(names.get(match[0], match[0])), expression)
 
 
 def _short(text: str) -> str:
