@@ -39,12 +39,15 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         data,
         destinations,
         faults,
+        heat,
         insights,
         lab,
+        recording,
         status,
         travel,
     )
 
-    watching = (status, insights, costs, clock, faults, lab)
-    parts = (*watching, travel, backups, checkpoints, destinations, data, routes)
+    shown = (status, heat, insights, costs, destinations)
+    changed = (clock, faults, lab, recording, travel, backups, checkpoints, data)
+    parts = (*shown, *changed, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))
