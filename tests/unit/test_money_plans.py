@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from hashrange.money.counts import Minute, Series
-from hashrange.money.loads import Minutes, WrongLoad, read_csv, to_csv
+from hashrange.money.loads import Minutes, WrongLoad, read, read_csv, to_csv
 from hashrange.money.plans import MINUTES_MAX, compare
 from hashrange.money.scaling import Allowance, Policy, hourly, scale
 from hashrange.prices import published
+from hashrange.recordings import blocks
+from hashrange.recordings.lines import End, Entry, Head, encode
 
 REGION = published().region("us-east-1")
 DAY = 1_440
@@ -195,6 +198,32 @@ def test_requests_are_added_up_to_minutes() -> None:
     minutes.add_request(60, ("orders",), 0.0, 0.0, {})
     shown = [(part.index, [(m.at, m.reads, m.writes) for m in part.minutes]) for part in minutes.series()]
     assert shown == [("", [(60, 0.0, 3.0)]), ("by-g", [(60, 0.5, 1.0)])]
+
+
+def test_the_load_of_a_recording(tmp_path: Path) -> None:
+    entries = [
+        Entry(at=70.0, operation="PutItem", seconds=0.1, tables=("orders",), write_units=3.0,
+              index_units={"by-g": 1.0}),
+        Entry(at=1.0, operation="GetItem", seconds=0.1, tables=("orders",), read_units=0.5),
+    ]  # fmt: skip
+    lines = [Head(1, 1_767_225_600.0), *entries, End(80.0, 2, "stopped")]
+    path = tmp_path / "load.jsonl.zst"
+    path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
+    assert to_csv(read(path)) == (
+        "at,table,index,read_units,write_units\n"
+        "2026-01-01T00:00:00.000Z,orders,,0.5,0\n"
+        "2026-01-01T00:01:00.000Z,orders,,0,2\n"
+        "2026-01-01T00:01:00.000Z,orders,by-g,0,1\n"
+    )
+    path.write_bytes(blocks.compressed(encode(lines[0]) + b"\n"))
+    with pytest.raises(WrongLoad, match="has consumed anything"):
+        read(path)
+    path.write_bytes(blocks.compressed(b"{}\n"))
+    with pytest.raises(WrongLoad, match="is not a recording"):
+        read(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(WrongLoad, match="is neither a recording nor CSV"):
+        read(path)
 
 
 CSV = """at,table,index,read_units,write_units

@@ -1,4 +1,4 @@
-"""Loads: the units of each minute, added up from requests, or read from CSV.
+"""Loads: the units of each minute, added up from the requests of a recording, or read from CSV.
 
     at,table,index,read_units,write_units
     2026-11-25T10:00:00Z,orders,,1200.5,340
@@ -14,12 +14,17 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from hashrange.clock import parse_moment, show_moment
 from hashrange.money.counts import Minute, Series
+from hashrange.recordings import reader
 
 COLUMNS: Final = ("at", "table", "index", "read_units", "write_units")
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_GZIP: Final = b"\x1f\x8b"
+"""What the blocks of a recording begin with."""
 _NEEDED: Final = frozenset(COLUMNS) - {"index"}
 
 
@@ -71,20 +76,50 @@ class Minutes:
         ]
 
 
-def read_csv(lines: Iterable[str]) -> list[Series]:
-    """The load in lines of CSV. Raises `WrongLoad`."""
-    reader = csv.DictReader(lines, strict=True)
+def read(path: Path) -> list[Series]:
+    """The load in a file: a recording of `hashrange serve --record`, or CSV. Raises `WrongLoad`, OSError."""
+    with path.open("rb") as file:
+        is_compressed = file.read(len(_ZSTD)).startswith((_ZSTD, _GZIP))
+    if is_compressed:
+        return _recorded(path)
+    try:
+        with path.open(encoding="utf-8", newline="") as lines:
+            return read_csv(lines)
+    except UnicodeDecodeError:
+        raise WrongLoad(f"{path} is neither a recording nor CSV in UTF-8.") from None
+
+
+def _recorded(path: Path) -> list[Series]:
     minutes = Minutes()
     try:
-        missing = _NEEDED - set(reader.fieldnames or ())
+        with reader.open(path) as recording:
+            began = recording.head.began
+            for entry in recording.entries():
+                minutes.add_request(
+                    began + entry.at, entry.tables, entry.read_units, entry.write_units, entry.index_units
+                )
+    except reader.NotARecording as error:
+        raise WrongLoad(str(error)) from None
+    series = minutes.series()
+    if not series:
+        raise WrongLoad(f"No request in {path} has consumed anything.")
+    return series
+
+
+def read_csv(lines: Iterable[str]) -> list[Series]:
+    """The load in lines of CSV. Raises `WrongLoad`."""
+    table = csv.DictReader(lines, strict=True)
+    minutes = Minutes()
+    try:
+        missing = _NEEDED - set(table.fieldnames or ())
         if missing:
             raise WrongLoad(
                 f"The first line has no column {', '.join(sorted(missing))}; write {','.join(COLUMNS)}."
             )
-        for row in reader:
-            _add(minutes, row, reader.line_num)
+        for row in table:
+            _add(minutes, row, table.line_num)
     except csv.Error as error:
-        raise WrongLoad(f"Line {reader.reader.line_num} is not CSV: {error}.") from None
+        raise WrongLoad(f"Line {table.reader.line_num} is not CSV: {error}.") from None
     series = minutes.series()
     if not series:
         raise WrongLoad("There is no line after the first: the load has no minutes.")

@@ -15,7 +15,7 @@ from hashrange.cli.costs import reports
 from hashrange.cli.costs.serving import book_of
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.money.counts import Counted
-from hashrange.money.loads import WrongLoad, read_csv, to_csv
+from hashrange.money.loads import read, to_csv
 from hashrange.money.plans import compare as compare_plans
 from hashrange.money.scaling import CAPACITY_MAX, Policy
 from hashrange.money.statement import GROUPS, Statement
@@ -29,7 +29,8 @@ Examples:
   hashrange costs --region eu-west-1 --json   with the prices of another region, for programs
   hashrange costs advice                      what would make requests cheaper, with figures
   hashrange costs compare                     on demand, provisioned or reserved, for what was counted
-  hashrange costs load > monday.csv           the units of each minute; compare reads such files
+  hashrange costs load > monday.csv           the units of each minute; compare reads such files, and
+                                              recordings of hashrange record
   hashrange costs prices eu-west-1            the prices, and their sources
 
 A program is named by the app id of its SDK (AWS_SDK_UA_APP_ID), else by the SDK. Counting is in memory, and
@@ -151,8 +152,9 @@ def compare(
 ) -> None:
     """Compare on demand, provisioned and reserved capacity for a load.
 
-    FILE has the units of each minute as CSV: at,table,index,read_units,write_units. Without it the load is
-    what the server has counted in the last day. Auto scaling is replayed minute by minute.
+    FILE is a recording of `hashrange record`, or has the units of each minute as CSV:
+    at,table,index,read_units,write_units. Without it the load is what the server has counted in the last
+    day. Auto scaling is replayed minute by minute.
     """
     if minimum > maximum:
         raise click.UsageError(f"--minimum {minimum} is more than --maximum {maximum}.")
@@ -164,11 +166,10 @@ def compare(
             statement = Statement(counted, _region(book, region or counted.region))
             series, place, rates_of = counted.series, statement.region, statement.rates_of
         else:
-            with file.open(encoding="utf-8", newline="") as lines:
-                series = read_csv(lines)
+            series = read(file)
             place = _region(book, region or "us-east-1")
         compared = compare_plans(series, place, rates_of, Policy(minimum, maximum, target / 100))
-    except (WrongLoad, UnicodeDecodeError, ValueError) as error:
+    except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
     if is_json:
         _print_json(reports.comparison_json(compared, place, book))
