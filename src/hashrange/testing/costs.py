@@ -72,7 +72,8 @@ class CostsOfTests:
             )
             for name, more in zip(_COLUMNS, added, strict=True):
                 self._sums[name] = self._sums.get(name, 0) + more
-            if record.line and (record.line in self._lines or len(self._lines) < _LINES_MAX):
+            is_known = record.line in self._lines or len(self._lines) < _LINES_MAX
+            if record.units and record.line and is_known:
                 _add(self._lines, record.line, [record.read_units, record.write_units, 1])
 
     @pytest.hookimpl(wrapper=True)

@@ -141,15 +141,15 @@ _PORT_MAX: Final = 65_535
 @option(
     "--costs",
     is_flag=True,
-    help="Count what requests consume, for `hashrange costs` and the console. `hashrange costs "
-    "start` begins later; without either, requests pay nothing for it.",
+    help="Count what requests cost; `hashrange costs` and the console show it. `hashrange costs start` begins "
+    "later; without either, requests pay nothing for it.",
 )
 @option(
     "--prices",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Prices that the console shows, in TOML, in place of the published ones; implies --costs.  "
-    "[default: none]",
+    help="Prices that the console shows; a file in TOML, in place of the published ones, see docs/costs.md. "
+    "Implies --costs.  [default: none]",
 )
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
