@@ -141,8 +141,8 @@ _PORT_MAX: Final = 65_535
 @option(
     "--costs",
     is_flag=True,
-    help="Count what requests cost; `hashrange costs` and the console show it. `hashrange costs start` begins "
-    "later; without either, requests pay nothing for it.",
+    help="Count what requests cost; `hashrange costs` and the console show it. `hashrange costs start` "
+    "begins later; without either, requests pay nothing for it.",
 )
 @option(
     "--prices",
