@@ -10,7 +10,8 @@ from typing import Final, Self
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import number, show
-from hashrange.prices import published
+from hashrange.prices import RATES, published
+from hashrange.prices.rates import GB
 
 _SHOWN_MAX: Final = 50
 
@@ -76,6 +77,16 @@ class Costs:
         return part
 
     @property
+    def vector_write_bytes(self) -> float:
+        """The bytes that all requests wrote to vector indexes."""
+        return sum(request.vector_write_bytes for request in self.requests)
+
+    @property
+    def vector_search_bytes(self) -> float:
+        """The bytes of all vector searches."""
+        return sum(request.vector_search_bytes for request in self.requests)
+
+    @property
     def read_units(self) -> float:
         """The read units of all requests."""
         return sum(request.read_units for request in self.requests)
@@ -88,14 +99,22 @@ class Costs:
     def dollars(self, region: str = "us-east-1") -> Decimal:
         """What the requests would cost on demand, by the published prices of a region (`hashrange.prices`).
 
-        Raises ValueError if there is no price of the region.
+        Raises ValueError if a price is not known.
         """
         rates = published().region(region).standard
-        reads = rates.cost("read_requests", self.read_units)
-        writes = rates.cost("write_requests", self.write_units)
-        if reads is None or writes is None:
-            raise ValueError(f"No source has the prices of requests in {region}; us-east-1 has some.")
-        return reads + writes
+        consumed = {
+            "read_requests": self.read_units,
+            "write_requests": self.write_units,
+            "vector_writes": self.vector_write_bytes / GB,
+            "vector_searches": self.vector_search_bytes / GB,
+        }
+        dollars = Decimal(0)
+        for rate, units in consumed.items():
+            cost = rates.cost(rate, units) if units else Decimal(0)
+            if cost is None:
+                raise ValueError(f"No source has the price in {region} for {RATES[rate].about}.")
+            dollars += cost
+        return dollars
 
     @property
     def retries(self) -> int:

@@ -39,8 +39,8 @@ class ServerSettings:
         is given.
     allow_origin: an origin whose web pages may use the server, such as `http://localhost:3000`; `*` for any.
         May be given several times. Without it a request with an Origin header is answered 403.
-    record_dir: the directory in which `hashrange record start` may make recordings.
-    record_bytes_max: the size of its file at which a recording ends.
+    record_dir: the directory of recordings that `hashrange record start` makes.
+    record_bytes_max: the most bytes of a recording, which then ends.
 
     Raises ValueError for an `allow_host` or `allow_origin` that no request can have.
     """

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import orjson
 
@@ -28,18 +28,25 @@ from hashrange.recordings.lines import Entry
 from hashrange.recordings.writer import Define, Taken, Writer
 from hashrange.storage.failures import StorageError
 
-if TYPE_CHECKING:
-    from hashrange.watching.interest import Interest
-
 BYTES_MAX: Final = 1024 * 1024 * 1024
 _LEFT_OUT: Final = frozenset({"WarmThroughput", "DeletionProtectionEnabled", "SSESpecification"})
 """Parts of a table that would be in the way of another one like it."""
 
 
+class Taped(Protocol):
+    """The part of a `watching.interest.Interest` that a tape uses."""
+
+    @property
+    def tape(self) -> Tape | None: ...
+
+    def put_on(self, tape: Tape | None) -> None: ...
+
+
 class Recorded(Protocol):
     """The part of a `Database` that is recorded."""
 
-    interest: Interest
+    @property
+    def interest(self) -> Taped: ...
 
     @property
     def clock(self) -> Clock: ...
@@ -82,7 +89,7 @@ class Tape:
 
     def __init__(
         self,
-        interest: Interest,
+        interest: Taped,
         path: Path,
         *,
         hashed: bool = False,
@@ -101,8 +108,6 @@ class Tape:
 
     def begin(self) -> None:
         """Begin to record."""
-        from hashrange import __version__
-
         tape = self._interest.tape
         if tape is not None and tape.writer is not None and tape.writer.is_on:
             raise ValueError(
@@ -113,7 +118,7 @@ class Tape:
             hashed=self.hashed,
             bytes_max=self.bytes_max,
             now=self._now(),
-            by=f"hashrange {__version__}",
+            by="hashrange",
             define=self._define,
         )
         self._interest.put_on(self)

@@ -58,14 +58,14 @@ def record_options(option: Callable[..., Any]) -> Callable[[Any], Any]:
             "--record-values",
             type=click.Choice(VALUES),
             default=VALUES[0],
-            help="Whether --record keeps the values of items, or replaces each by a hash of the same size; "
-            "equal values have equal hashes.",
+            help="Values in the recording: as they are, or each replaced by a hash of the same size; equal "
+            "values have equal hashes.",
         )(function)
         return option(
             "--record",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="Record all requests in a new file, for `hashrange replay`; see docs/load.md.  "
+            help="Record all requests in a new file. `hashrange replay` sends them again; see docs/load.md.  "
             "[default: none]",
         )(function)
 
