@@ -17,10 +17,10 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, quote, unquote
 
 from hashrange.access.authorization import MISSING_TOKEN, check_query_parameters, header_parameters
@@ -58,17 +58,28 @@ Headers = Mapping[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An access key. `token` is the session token that belongs to it ("": none), which expires at `expires`
-    (epoch seconds; None: never)."""
+    """An access key. `token` is the session token that belongs to it ("": none). It expires at `expires`
+    (epoch seconds; None: never). `owner` is who has the key, which this module only hands on."""
 
     id: str
     secret: str
     token: str = ""
     expires: float | None = None
+    owner: Any = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Without the secret, so that no log or traceback shows it."""
         return f"Key(id={self.id!r})"
+
+
+class Keys(Protocol):
+    """The known keys: a dict of keys by their ids, or what looks them up elsewhere."""
+
+    def get(self, key_id: str, /) -> Key | None: ...
+
+
+Sessions = Callable[[str, str], "Key | None"]
+"""The key of a session that is not stored anywhere, by its key id and its token; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +97,23 @@ class _Signed:
 
 
 class Verifier:
-    """Verifies signatures with the keys of `keys`, which are by their ids. `now` is the time in epoch
-    seconds: that of the machine, as clients sign with theirs. `service` is the service of the credentials'
-    scope. Thread-safe."""
+    """Verifies signatures with `keys` and the keys of `sessions`. `now` is the time in epoch seconds: that of
+    the machine, as clients sign with theirs. `service` is the service of the credentials' scope.
+    Thread-safe."""
 
-    def __init__(self, keys: Mapping[str, Key], now: Callable[[], float], *, service: str = SERVICE) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        now: Callable[[], float],
+        *,
+        service: str = SERVICE,
+        sessions: Sessions | None = None,
+    ) -> None:
         self._keys = keys
         self._now = now
         self._service = service
-        self._signing_keys: dict[tuple[str, str, str], bytes] = {}
+        self._sessions = sessions
+        self._signing_keys: dict[tuple[str, str, str, str], bytes] = {}
 
     def verify(self, method: bytes, target: bytes, headers: Headers, body: bytes | bytearray) -> Key:
         """The key that has signed a request. `headers` have names in lower case.
@@ -132,15 +151,20 @@ class Verifier:
 
     def _known(self, key_id: str, token: str, now: float) -> Key:
         key = self._keys.get(key_id)
+        if key is None and token and self._sessions is not None:
+            key = self._sessions(key_id, token)
         if key is None or not hmac.compare_digest(key.token.encode(), token.encode()):
             raise UnrecognizedClientException(_UNKNOWN)
         if key.expires is not None and now >= key.expires:
-            raise ExpiredTokenException(_EXPIRED)
+            if key.token:
+                raise ExpiredTokenException(_EXPIRED)
+            raise UnrecognizedClientException(_UNKNOWN)  # as for a key that does not exist any more
         return key
 
     def _signing_key(self, key: Key, date: str, region: str) -> bytes:
         """The key that signs a day's requests to a region. Clients use one all day, so it is cached."""
-        name = key.id, date, region
+        # The secret is in the name, because another key may get the same id when the keys change.
+        name = key.id, key.secret, date, region
         made = self._signing_keys.get(name)
         if made is None:
             made = f"AWS4{key.secret}".encode()

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from hashrange.cli.serving.options import option
 from hashrange.database import Database
 from hashrange.prices import Book, WrongPrices, load, published
+
+
+def options(function: Any) -> Any:
+    """The two options."""
+    function = option(
+        "--prices",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Prices that the console shows; a file in TOML, in place of the published ones, see "
+        "docs/costs.md. Implies --costs.  [default: none]",
+    )(function)
+    return option(
+        "--costs",
+        is_flag=True,
+        help="Count what requests cost; `hashrange costs` and the console show it. `hashrange costs start` "
+        "begins later; without either, requests pay nothing for it.",
+    )(function)
 
 
 def book_of(prices: Path | None) -> Book:

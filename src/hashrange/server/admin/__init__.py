@@ -18,6 +18,7 @@
     data         DynamoDB's operations, and links to the console
     costs        what requests consumed, for `hashrange costs`
     destinations  the Kinesis destinations of the tables
+    keys         access keys, for `hashrange key`
     checkpoints  checkpoints, for `hashrange copy`
 
 `cli.admin` mounts the endpoints, so that no module here has to know all of them. This file imports nothing,
