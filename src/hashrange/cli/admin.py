@@ -35,18 +35,17 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         backups,
         checkpoints,
         clock,
-        costs,
         data,
         destinations,
         faults,
         heat,
-        insights,
         keys,
         lab,
         recording,
         status,
         travel,
     )
+    from hashrange.server.admin.usage import costs, insights
 
     shown = (status, heat, insights, costs, destinations)
     changed = (clock, faults, lab, recording, travel, backups, keys, checkpoints, data)

@@ -236,9 +236,8 @@ def command(
     database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
         stack.callback(database.close)
-        _arm(database, fault)
+        _arm(database, fault, limits)
         stack.callback(guard(database, limits, data_dir, account_id, has_admin=admin_port != 0))
-        count(database, limits["costs"], limits["prices"])
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
@@ -300,8 +299,9 @@ def _check_stores(stores: dict[str, bool]) -> None:
         raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
 
 
-def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
-    """Put the fault rules in force."""
+def _arm(database: Database, faults: tuple[list[Rule], ...], options: dict[str, Any]) -> None:
+    """Put the fault rules in force, and count what requests cost, if the options say so."""
+    count(database, options["costs"], options["prices"])
     from hashrange.faults import show
 
     try:

@@ -17,9 +17,10 @@ from hashrange.console.money.charts import Chart, chart
 from hashrange.console.reach import Refused, View
 from hashrange.limits import ACCOUNT_UNITS_MAX
 from hashrange.money.counts import Counted, Minute, Series, Stored
-from hashrange.server.admin import costs, lab
+from hashrange.server.admin import lab
 from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.aside import aside
+from hashrange.server.admin.usage import costs
 
 HOURS: Final = {"1": 1, "6": 5, "24": 15}
 """The hours that the page can show, and how many minutes a bar of its charts stands for."""

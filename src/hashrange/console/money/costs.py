@@ -19,9 +19,9 @@ from hashrange.money.advice import advise
 from hashrange.money.counts import Counted
 from hashrange.money.statement import Line, Money, Statement
 from hashrange.prices import RATES, Book, UnknownRegion
-from hashrange.server.admin import costs
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.aside import aside
+from hashrange.server.admin.usage import costs
 
 GROUPS: Final = {
     "": ("table", "operation"),
