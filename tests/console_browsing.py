@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +15,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
+from hashrange.errors import ServiceError
+from hashrange.money import meter
+from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 
@@ -52,8 +55,35 @@ PAGES = (
     "/console/requests?show=1", "/console/requests", "/console/streams", "/console/t/orders/stream",
     "/console/t/empty/stream", "/console/heat", "/console/faults", "/console/clock", "/console/t/orders/past",
     "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
-    "/console/t/orders/about", "/console/new-table",
+    "/console/t/orders/about", "/console/new-table", "/console/costs", "/console/costs?by=caller",
+    "/console/costs?region=eu-central-1", "/console/costs/advice", "/console/capacity",
+    "/console/capacity?hours=24", "/console/contributors", "/console/kinesis",
 )  # fmt: skip
+
+
+def _spend(database: Database) -> None:
+    """Count what some requests cost, with an index that nobody reads, and keys that are throttled."""
+    meter.begin(database, published())
+    index = {
+        "IndexName": "by-sk",
+        "KeySchema": [{"AttributeName": "sk", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "ALL"},
+    }
+    create_table(database, "spent", GlobalSecondaryIndexes=[index])
+    insights = {"TableName": "spent", "ContributorInsightsAction": "ENABLE"}
+    database.execute("UpdateContributorInsights", insights)
+    arn = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
+    database.execute("EnableKinesisStreamingDestination", {"TableName": "spent", "StreamArn": arn})
+    database.sweep_tables()
+    for number in range(20):
+        item = {"pk": {"S": "a"}, "sk": {"N": str(number)}}
+        database.execute("PutItem", {"TableName": "spent", "Item": item})
+    database.faults.add("GetItem table=spent times=1 throttle")
+    for _ in range(12):
+        database.execute("Scan", {"TableName": "spent", "FilterExpression": "attribute_exists(x)"})
+        with suppress(ServiceError):
+            database.execute("GetItem", {"TableName": "spent", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}})
+    database.faults.clear()
 
 
 def _fill(database: Database) -> None:
@@ -95,6 +125,7 @@ def console() -> Iterator[tuple[Database, Admin]]:
         admin = bind_admin(0)
         with running(database, admin=admin):
             _fill(database)
+            _spend(database)
             yield database, admin
 
 

@@ -6,6 +6,7 @@ tests only see that each page has its pictures.
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,10 @@ import orjson
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.console.tables.demo import DEMOS
-from hashrange.database import Database
+from hashrange.database import Caller, Database
+from hashrange.errors import ServiceError
+from hashrange.money import meter
+from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 
@@ -52,10 +56,17 @@ PAGES: Final = {
     "requests": "/console/requests",
     "stream": "/console/t/device-events/stream?from=start",
     "heat": "/console/heat",
+    "costs": "/console/costs",
+    "advice": "/console/costs/advice",
+    "capacity": "/console/capacity?table=shop",
+    "contributors": "/console/contributors",
+    "kinesis": "/console/kinesis",
     "faults": "/console/faults",
     "clock": "/console/clock",
 }
 """The pages that have pictures, by the names of the pictures."""
+SPENDING: Final = frozenset(("costs", "advice", "capacity", "contributors", "kinesis"))
+"""The pages whose server has been used for an hour."""
 
 
 def pictures() -> Iterator[tuple[str, str, Path]]:
@@ -113,15 +124,61 @@ def use(endpoint: str) -> None:
                 client.put_item(TableName="shop", Item=item, ConditionExpression="attribute_not_exists(PK)")
 
 
+def spend(database: Database, clock: VirtualClock) -> None:
+    """An hour of two programs on the shop, which has a rush in the middle, counted for the pages of costs."""
+    meter.begin(database, published())
+    database.lab.throttling.set(True)
+    units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    index = {"Update": {"IndexName": "GSI1", "ProvisionedThroughput": dict(units)}}
+    update: Any = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
+    update["GlobalSecondaryIndexUpdates"] = [index]
+    database.execute("UpdateTable", {"TableName": "shop", **update})
+    insights = {"TableName": "shop", "ContributorInsightsAction": "ENABLE"}
+    database.execute("UpdateContributorInsights", insights)
+    for table, stream in (("shop", "orders"), ("device-events", "events")):
+        arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{stream}"
+        database.execute("EnableKinesisStreamingDestination", {"TableName": table, "StreamArn": arn})
+    database.sweep_tables()
+    front, reports = Caller(agent="Boto3/1.40 app/shop-front"), Caller(agent="Boto3/1.40 app/reports")
+    values: Any = {":k": {"S": "CUSTOMER#ada"}, ":s": {"S": "Bergen"}}
+    for minute in range(60):
+        busy = 12 + round(10 * math.sin(minute / 9)) + (40 if 38 <= minute < 42 else 0)
+        if minute in (39, 41):
+            database.faults.add(f"GetItem times={minute - 36} throttle")
+        for number in range(busy):
+            key = {"PK": {"S": f"CUSTOMER#{('ada', 'ivo')[number % 2]}"}, "SK": {"S": f"VISIT#{minute % 7}"}}
+            request: Any = {"TableName": "shop", "Key": key, "ConsistentRead": number % 3 == 0}
+            with suppress(ServiceError):
+                database.execute("GetItem", request, front)
+            if number % 3 == 0:
+                item = {**key, "note": {"S": "x" * 900 * (number % 4)}}
+                database.execute("PutItem", {"TableName": "shop", "Item": item}, front)
+        request = {
+            "TableName": "shop",
+            "KeyConditionExpression": "PK = :k",
+            "FilterExpression": "#s = :s",
+            "ExpressionAttributeNames": {"#s": "city"},
+            "ExpressionAttributeValues": dict(values),
+        }
+        database.execute("Query", request, front)
+        if minute % 5 == 0:
+            del request["KeyConditionExpression"]
+            request["ExpressionAttributeValues"] = {":s": {"S": "Bergen"}}
+            database.execute("Scan", request, reports)
+        clock.advance(60.0 if minute < 59 else 30.0)
+
+
 @contextmanager
-def opened() -> Iterator[tuple[Admin, str, Any]]:
-    """A server with the demo tables, and a browser."""
+def opened(*, spends: bool) -> Iterator[tuple[Admin, str, Any]]:
+    """A server with the demo tables, and a browser. `spends`: programs have used them for an hour."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     clock = VirtualClock(_BEGAN)
     with Database.in_memory(clock=clock) as database:
         fill(database, clock)
+        if spends:
+            spend(database, clock)
         admin = bind_admin(0)
         with running(database, admin=admin) as endpoint, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -144,12 +201,20 @@ def main() -> None:
     """Take all pictures, or those whose pages are named."""
     wanted = sys.argv[1:] or [*PAGES]
     FOLDER.mkdir(exist_ok=True)
-    with opened() as (admin, endpoint, browser):
+    for spends in (False, True):
+        names = [name for name in wanted if (name in SPENDING) == spends]
+        if names:
+            take_all(names, spends=spends)
+
+
+def take_all(names: list[str], *, spends: bool) -> None:
+    """Take the pictures of some pages of one server."""
+    with opened(spends=spends) as (admin, endpoint, browser):
         for scheme in SCHEMES:
             page = browser.new_context(color_scheme=scheme, viewport=_SIZE).new_page()
             page.goto(admin.console_link())
             for name, of, file in pictures():
-                if name in wanted and of == scheme:
+                if name in names and of == scheme:
                     take(page, admin, endpoint, name, file)
                     print(file.relative_to(FOLDER.parent))
 

@@ -192,7 +192,9 @@ PAGES = (
     "/console/streams", "/console/t/orders/stream", "/console/t/orders/stream?from=start", "/console/heat",
     "/console/faults", "/console/clock", "/console/t/orders/past?at=now",
     "/console/t/orders/past?at=now&until=now&show=items",
-    "/console/t/orders/about", "/console/new-table",
+    "/console/t/orders/about", "/console/new-table", "/console/costs?by=caller&region=eu-west-1",
+    "/console/costs/advice", "/console/capacity?hours=6&table=orders", "/console/contributors?table=orders",
+    "/console/kinesis",
 )  # fmt: skip
 EVENTS = ("/console/requests/events", "/console/t/orders/stream/events", "/console/heat/events")
 """Addresses of server-sent events."""
@@ -216,6 +218,11 @@ CHANGES: dict[str, Any] = {
     "/console/faults/add": {"effect": "latency", "options": "seconds=0"},
     "/console/faults/remove": {"number": "1"},
     "/console/clock/change": {"advance": "1m"},
+    "/console/costs/record": {"record": "begin"},
+    "/console/contributors/change": {"action": "ENABLE", "table": "orders"},
+    "/console/kinesis/change": {
+        "action": "enable", "table": "orders", "arn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes",
+    },
     "/console/add-index": {"table": "orders", "name": "by-sk", "partition": "sk", "partition_type": "N"},
     "/console/drop-index": {"table": "orders", "name": "by-kind"},
     "/console/billing": {"table": "orders", "mode": "PROVISIONED", "read_units": "5", "write_units": "5"},

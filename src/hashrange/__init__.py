@@ -17,6 +17,7 @@ holds, and what it refuses to know:
     server       sockets and the event loop
     client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
+    money        what requests cost in money, and what would make them cheaper
     database     Database.execute(operation, request), and the background sweeps
     insights     counts the keys that are used most, for contributor insights or those who look
     watching     shows each request to fault rules and cost recorders, if there are any
@@ -39,6 +40,7 @@ holds, and what it refuses to know:
     settings     the settings of the database's behaviour
     buckets      buckets of objects: folders, S3
     kinesis      data streams of Kinesis, which get the changes of tables
+    prices       what DynamoDB costs, by region, with the sources
     pace         how long one piece of work may keep others waiting; worker threads
     limits       the limits of the API
     clock        time, and how moments are written

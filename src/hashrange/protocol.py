@@ -326,13 +326,16 @@ _REGION: Final = re.compile(r"[a-z0-9-]{1,64}")
 _ACCOUNT_ID: Final = re.compile(r"[0-9]{12}")
 
 
+_AGENT_BYTES_MAX: Final = 512
 _ATTEMPT: Final = re.compile(rb"\battempt=([0-9]{1,4})\b")
 
 
 def attempted(caller: Caller, headers: Headers) -> Caller:
-    """The caller with the attempt that its SDK counts in the header amz-sdk-request."""
+    """The caller with its User-Agent, and with the attempt that its SDK counts in the header
+    amz-sdk-request."""
+    agent = headers.get(b"user-agent", b"")[:_AGENT_BYTES_MAX].decode("latin-1")
     match = _ATTEMPT.search(headers.get(b"amz-sdk-request", b""))
-    return caller if match is None else caller._replace(attempt=int(match[1]))
+    return caller._replace(attempt=1 if match is None else int(match[1]), agent=agent)
 
 
 # -- Signature Version 4: only the parts that name the caller ---------------------------------------------

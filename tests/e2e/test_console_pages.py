@@ -110,7 +110,8 @@ def test_long_names_and_values_stay_inside_the_window(browsers: Browsers, width:
             f"/console/ask?table={LONG_TABLE}&source={LONG_INDEX}",
             f"/console/ask?table={'z' * 200}",
             f"/console/ask?statement={quote(statement)}", f"/console/find?text={LONG}", "/console/streams",
-            "/console/faults",
+            "/console/faults", "/console/costs?by=index", "/console/costs/advice", "/console/capacity",
+            "/console/contributors", "/console/kinesis",
         ):  # fmt: skip
             page.goto(admin.url + path)
             page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
@@ -135,6 +136,12 @@ def _fill_with_long(database: Database) -> None:
         GlobalSecondaryIndexes=[index],
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )
+    insights = {"TableName": LONG_TABLE, "ContributorInsightsAction": "ENABLE"}
+    database.execute("UpdateContributorInsights", insights)
+    arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{'s' * 120}"
+    destination = {"TableName": LONG_TABLE, "StreamArn": arn}
+    database.execute("EnableKinesisStreamingDestination", destination)
+    database.sweep_tables()
     recovery = {"PointInTimeRecoveryEnabled": True}
     request = {"TableName": LONG_TABLE, "PointInTimeRecoverySpecification": recovery}
     database.execute("UpdateContinuousBackups", request)
@@ -150,4 +157,10 @@ def _fill_with_long(database: Database) -> None:
             "b" * 200: {"B": "A" * 400},
         }
         database.execute("PutItem", {"TableName": LONG_TABLE, "Item": item})
+    for _ in range(10):
+        filtered = "#n = :v"
+        scan = {"TableName": LONG_TABLE, "FilterExpression": filtered}
+        names, values = {"#n": "unknown" * 30}, {":v": {"S": "x"}}
+        named = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+        database.execute("Scan", {**scan, **named})
     database.faults.add(f"GetItem table={LONG_TABLE} key.{LONG_NAME}={'q' * 300} throttle")

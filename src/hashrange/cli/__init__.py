@@ -15,6 +15,7 @@
     trigger     functions on a table's changes
     completion  shell completion
     health      `doctor` and `healthcheck`: whether all is well
+    costs       what the requests to a running server cost
     loads       `record`, `replay`, `load`, `top`: loads on a server, and what they do to it
     pulling     `pull`: tables of an account, with some of their items
 
@@ -49,6 +50,7 @@ _COMMANDS: Final = {
     "completion": "Print the shell's completion script.",
     "console": "Print a link to a running server's web console.",
     "copy": "Copy a store between directories and PostgreSQL.",
+    "costs": "Show what the requests of a running server cost on AWS, and what would save money.",
     "doctor": "Check the installation, the disk and the server, and say what to do.",
     "faults": "List, add and remove a running server's fault rules.",
     "healthcheck": "Ask whether a server serves, for containers.",
@@ -74,6 +76,7 @@ _MODULES: Final = {
     "as-of": "as_of",
     "audit": "access.audit",
     "copy": "copying",
+    "costs": "costs.costs",
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",
     "import": "importing",

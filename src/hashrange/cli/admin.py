@@ -43,17 +43,18 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         checkpoints,
         clock,
         data,
+        destinations,
         faults,
         heat,
-        insights,
         keys,
         lab,
         recording,
         status,
         travel,
     )
+    from hashrange.server.admin.usage import costs, insights
 
-    shown = (status, heat, insights)
+    shown = (status, heat, insights, costs, destinations)
     changed = (clock, faults, lab, recording, travel, backups, keys, checkpoints, data)
     parts = (*shown, *changed, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

@@ -91,6 +91,8 @@ class Answer(AWSResponse):
 
 _AWAITS: Final = "aiobot"  # aiobotocore and aioboto3 say so in their User-Agent
 
+_COUNTED_HEADERS: Final = (b"amz-sdk-request", b"user-agent")
+
 _WIRE: Final = Wire(region=Caller().region, account_id=Caller().account_id, operations=REGISTRY)
 
 
@@ -144,8 +146,8 @@ def _respond(
     # The JSON protocol's serializer makes text or bytes, never a file.
     body = _bytes(request.body or b"")  # type: ignore[arg-type]
     if database.interest.costs:
-        attempt_header = _bytes(sent_headers.get("amz-sdk-request", b""))
-        caller = protocol.attempted(caller, {b"amz-sdk-request": attempt_header})
+        heads = {name: _bytes(sent_headers.get(name.decode(), b"")) for name in _COUNTED_HEADERS}
+        caller = protocol.attempted(caller, heads)
     outcome = _WIRE.read(b"POST", b"/", headers, body, caller=caller)
     if not isinstance(outcome, Call):
         return outcome

@@ -5,6 +5,7 @@
     ask          the query bar, the builder, PartiQL statements, saved queries
     entities     the single-table view: a table's entities, their graph, their access patterns
     live         what happens now: requests, streams, heat; fault rules and the clock
+    money        what requests cost, advice, capacity
     past         a table as of a moment, and what has changed since
 
     routes       the addresses of the pages, and who may open them

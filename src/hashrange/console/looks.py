@@ -39,16 +39,25 @@ NAVIGATION: Final = (
     ("tables", "Tables", "/console"),
     ("ask", "Ask", "/console/ask"),
     ("live", "Live", "/console/requests"),
+    ("costs", "Costs", "/console/costs"),
 )
 """What every page links to: the value of `here` on the pages, the title, the address."""
 LIVE_TABS: Final = (
     ("requests", "Requests", "/console/requests"),
     ("stream", "Streams", "/console/streams"),
+    ("kinesis", "Kinesis", "/console/kinesis"),
     ("heat", "Heat", "/console/heat"),
+    ("contributors", "Contributors", "/console/contributors"),
     ("faults", "Faults", "/console/faults"),
     ("clock", "Clock", "/console/clock"),
 )
 """What the pages of `live` link to, with the value of `tab` on them."""
+COST_TABS: Final = (
+    ("costs", "Costs", "/console/costs"),
+    ("advice", "Advice", "/console/costs/advice"),
+    ("capacity", "Capacity", "/console/capacity"),
+)
+"""What the pages of `money` link to, with the value of `tab` on them."""
 
 
 async def page(template: str, status: int = 200, **values: Any) -> Response:
@@ -96,8 +105,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(asset=asset, href=href, navigation=NAVIGATION, live_tabs=LIVE_TABS)
-    made.filters.update(amount=amount, counted=counted, epoch=epoch, size=size, span=span, units=units)
+    made.globals.update(
+        asset=asset, href=href, navigation=NAVIGATION, live_tabs=LIVE_TABS, cost_tabs=COST_TABS
+    )
+    made.filters.update(
+        amount=amount, counted=counted, epoch=epoch, plain=plain, size=size, span=span, units=units
+    )
     return made
 
 
@@ -139,6 +152,13 @@ def counted(number: int, noun: str) -> str:
 def units(number: float) -> str:
     """Capacity units: 0.5 capacity units."""
     return f"{number:,.1f}".removesuffix(".0") + (" capacity unit" if number == 1 else " capacity units")
+
+
+def plain(number: float) -> str:
+    """A number of units: 12,345.5, and 0.02 if it is small."""
+    if 0 < abs(number) < 1:
+        return f"{number:.2g}"
+    return f"{number:,.1f}".removesuffix(".0")
 
 
 def epoch(moment: str) -> str:

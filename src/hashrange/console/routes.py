@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hashrange.console import ask, entities, items, live, looks, past, tables
+from hashrange.console import ask, entities, items, live, looks, money, past, tables
 from hashrange.console.pages import Answer, Change, Page, Part
 from hashrange.console.reach import Refused, View, cookie_of, session_of
 from hashrange.console.tables import listing
@@ -99,5 +99,9 @@ def _endpoint(part: Part) -> Endpoint:
 ENDPOINTS: Final = (
     Endpoint("GET", "/console", "The console: the list of tables.", _start),
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static),
-    *map(_endpoint, (*tables.PARTS, *items.PARTS, *ask.PARTS, *entities.PARTS, *live.PARTS, *past.PARTS)),
+    *[
+        _endpoint(part)
+        for pages in (tables, items, ask, entities, live, money, past)
+        for part in pages.PARTS
+    ],
 )

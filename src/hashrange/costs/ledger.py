@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from types import TracebackType
 from typing import Final, Self
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import number, show
+from hashrange.prices import RATES, published
+from hashrange.prices.rates import GB
 
 _SHOWN_MAX: Final = 50
 
@@ -43,6 +46,10 @@ class Costs:
         """Note a request."""
         with self._lock:
             self._records.append(record)
+
+    def line(self) -> str:
+        """No line: all requests of the block belong to it."""
+        return ""
 
     @property
     def requests(self) -> Sequence[Record]:
@@ -89,6 +96,26 @@ class Costs:
         """The write units of all requests."""
         return sum(request.write_units for request in self.requests)
 
+    def dollars(self, region: str = "us-east-1") -> Decimal:
+        """What the requests would cost on demand, by the published prices of a region (`hashrange.prices`).
+
+        Raises ValueError if a price is not known.
+        """
+        rates = published().region(region).standard
+        consumed = {
+            "read_requests": self.read_units,
+            "write_requests": self.write_units,
+            "vector_writes": self.vector_write_bytes / GB,
+            "vector_searches": self.vector_search_bytes / GB,
+        }
+        dollars = Decimal(0)
+        for rate, units in consumed.items():
+            cost = rates.cost(rate, units) if units else Decimal(0)
+            if cost is None:
+                raise ValueError(f"No source has the price in {region} for {RATES[rate].about}.")
+            dollars += cost
+        return dollars
+
     @property
     def retries(self) -> int:
         """How many requests repeat an earlier one."""
@@ -128,6 +155,14 @@ class Costs:
         """All requests together consumed at most `units` write units."""
         __tracebackhide__ = True
         return self._at_most("write units", self.write_units, units, lambda request: request.write_units)
+
+    def dollars_at_most(self, dollars: Decimal | str, region: str = "us-east-1", times: int = 1) -> Self:
+        """All requests together cost at most `dollars` on demand if they are made so many `times`."""
+        __tracebackhide__ = True
+        cost = self.dollars(region) * times
+        if cost > Decimal(dollars):
+            raise AssertionError(f"${cost:f}, more than ${dollars}:\n{self._shown([])}")
+        return self
 
     def requests_at_most(self, number: int) -> Self:
         """There were at most `number` requests, including repeated requests."""

@@ -104,6 +104,7 @@ def record(
     answer_bytes: int,
     attempt: int,
     error: str,
+    line: str = "",
 ) -> Record:
     """The record of a request."""
     read = write = written = searched = 0.0
@@ -137,6 +138,7 @@ def record(
         answer_bytes,
         attempt,
         error,
+        line,
     )
 
 

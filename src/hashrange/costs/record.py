@@ -24,7 +24,7 @@ class Record:
     `read_items` counts the items that were read, `returned_items` those in the answer; None for writes and
     for requests about tables. `is_scan`: a Scan, or a SELECT that reads a whole table or index. The bytes are
     those of request and answer, as JSON. `attempt` counts the SDK's attempts from 1, and `error` is the code
-    of an error answer.
+    of an error answer. `line` is what the recorder said of the program's place when the request came.
     """
 
     operation: str
@@ -42,6 +42,7 @@ class Record:
     answer_bytes: int = 0
     attempt: int = 1
     error: str = ""
+    line: str = ""
 
     @property
     def units(self) -> float:
@@ -60,4 +61,9 @@ class Recorder(Protocol):
 
     def add(self, record: Record) -> None:
         """Note a request; called from any thread."""
+        ...
+
+    def line(self) -> str:
+        """The line of the program that sends the request whose thread calls this; "" if it does not
+        matter."""
         ...

@@ -31,15 +31,17 @@ Fault rules do not meet them."""
 
 class Caller(NamedTuple):
     """The caller. Region and account appear in ARNs, and select the caller's tables if accounts or regions
-    are separate (`scope_of`). `attempt` is the number of the SDK's attempt, if costs are recorded.
-    `identified` is who has signed the request (`access.judging.Identified`), if requests are judged, and
-    `connection` numbers the connections of a server from 1, if requests are recorded."""
+    are separate (`scope_of`). `attempt` is the number of the SDK's attempt, and `agent` the beginning of its
+    User-Agent, if costs are recorded. `identified` is who has signed the request
+    (`access.judging.Identified`), if requests are judged, and `connection` numbers the connections of a
+    server from 1, if requests are recorded."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
     access_key: str = ""
     attempt: int = 1
     identified: Any = None
+    agent: str = ""
     connection: int = 0
 
 

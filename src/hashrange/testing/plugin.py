@@ -62,14 +62,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dynamodb-costs",
         action="store_true",
-        help="show the tests whose DynamoDB requests cost most",
+        help="show the tests and their lines whose DynamoDB requests cost most, and what the run would cost",
     )
     group.addoption(
         "--dynamodb-costs-max",
         type=int,
         default=_COSTS_MAX,
         metavar="N",
-        help=f"how many tests --dynamodb-costs shows ({_COSTS_MAX})",
+        help=f"how many tests and lines --dynamodb-costs shows ({_COSTS_MAX})",
     )
 
 
@@ -82,7 +82,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("dynamodb_costs"):
         from hashrange.testing.costs import CostsOfTests
 
-        costs = CostsOfTests(config.getoption("dynamodb_costs_max"))
+        region = config.getini("dynamodb_region")
+        costs = CostsOfTests(config.getoption("dynamodb_costs_max"), region)
         config.pluginmanager.register(costs, "hashrange-costs")
 
 

@@ -108,6 +108,11 @@ class Interest:
             self._onlookers = (*others, onlooker) if begins else tuple(others)
         self._look()
 
+    @property
+    def onlookers(self) -> tuple[Onlooker, ...]:
+        """Who is shown the requests."""
+        return self._onlookers
+
     def put_on(self, tape: Tape | None) -> None:
         """Record each request on `tape`, or end that (None)."""
         with self._lock:

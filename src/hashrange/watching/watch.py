@@ -70,6 +70,7 @@ class Passage:
         "_caller",
         "_fate",
         "_left",
+        "_line",
         "_operation",
         "_request",
         "_sent",
@@ -98,6 +99,8 @@ class Passage:
             # The request is emptied once it has been performed.
             self._where = noting.places(operation, request)
             self._statement = request.get("Statement")
+            # Later it may be another thread.
+            self._line = next(filter(None, [recorder.line() for recorder in watch.recorders]), "")
 
     def decide(self) -> frozenset[int]:
         """Let the rules and the lab decide what happens to the request, which is well-formed.
@@ -144,6 +147,9 @@ class Passage:
     ) -> tuple[Exception | None, float]:
         fate = self._fate
         seconds = 0.0
+        if isinstance(error, ServiceError) and error.bill is not None:
+            # A condition that fails is charged too.
+            self.bill = error.bill
         if fate is not None:
             if fate.virtual_seconds and self._watch.faults is not None:
                 self._watch.faults.pass_time(fate.virtual_seconds)
@@ -188,6 +194,7 @@ class Passage:
             answer_bytes=0 if error is not None else answer_bytes,
             attempt=self._caller.attempt,
             error=code,
+            line=self._line,
         )
         for recorder in watch.recorders:
             recorder.add(record)

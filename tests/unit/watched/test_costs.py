@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from endpoints import REGION
 from hashrange.costs import Costs, Record, show
 from hashrange.database import Database
 from hashrange.faults import latency, lose_answer, throttle, unprocessed
+from hashrange.prices import published
 from hashrange.server import running
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
@@ -388,7 +391,45 @@ def test_pytest_prints_the_most_expensive_tests(tmp_path: Path, options: list[st
     assert [row[-1].rpartition("::")[2] for row in table] == tests
     if tests:
         assert "DynamoDB: the most expensive of 2 tests" in shown
-        assert table[0][:-1] == ["0.5", "3", "5", "1", "3", "3", "0", "0"]
+        assert table[0][:-1] == ["0.5", "3", "5", "1", "3", "3", "0", "0", "$0.0000019"]
+        lines = [line.split() for line in shown.splitlines() if re.search(r"test_suite\.py:\d+$", line)]
+        assert lines[0] == ["0", "3", "3", "$0.0000019", "test_suite.py:20"]
+        assert len(lines) == (1 if "--dynamodb-costs-max=1" in options else 3)
+        # 1 read unit and 3 write units, at $0.125 and $0.625 for a million
+        run = f"On demand in us-east-1 (prices of {published().date}) this run would cost"
+        assert f"{run} $0.0000020, and a million such runs $2.00." in shown
+
+
+def test_pytest_prints_no_money_where_no_source_has_prices(tmp_path: Path) -> None:
+    (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE), encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ndynamodb_region = eu-west-3\n", encoding="utf-8")
+    shown = run_pytest(tmp_path, "--dynamodb-costs")
+    assert "DynamoDB: the most expensive of 2 tests" in shown
+    assert "$" not in shown
+    assert "would cost" not in shown
+
+
+def test_a_write_whose_condition_fails_is_charged(client: Any, database: Database) -> None:
+    client.put_item(**PUT)
+    with database.costs() as costs, pytest.raises(client.exceptions.ConditionalCheckFailedException):
+        client.put_item(**PUT, ConditionExpression="attribute_not_exists(pk)")
+    [record] = costs.requests
+    assert (record.write_units, record.error) == (3, "ConditionalCheckFailedException")
+
+
+def test_money(client: Any, database: Database) -> None:
+    with database.costs() as costs:
+        client.put_item(**PUT)  # 6 write units, at $0.625 for a million
+        client.get_item(**GET, ConsistentRead=True)  # 1 read unit, at $0.125 for a million
+        assert costs.dollars() == Decimal("0.000003875")
+        assert costs.dollars("eu-west-1") == Decimal("6") * Decimal("0.705e-6") + Decimal("0.1415e-6")
+        costs.dollars_at_most("0.000004").dollars_at_most("4", times=1_000_000)
+        with pytest.raises(AssertionError, match=r"^\$3.875\d*, more than \$3:\n  operation"):
+            costs.dollars_at_most("3", times=1_000_000)
+    with pytest.raises(ValueError, match="No source has the price in eu-west-3 for a million read"):
+        costs.dollars("eu-west-3")
+    with pytest.raises(ValueError, match="Did you mean 'eu-west-1'"):
+        costs.dollars("eu-west-11")
 
 
 FIXTURES = """

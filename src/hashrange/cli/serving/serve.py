@@ -21,6 +21,8 @@ from hashrange.cli import logs
 from hashrange.cli.access.serving import STRICT, guard, refuse_if_open
 from hashrange.cli.access.serving import options as access_options
 from hashrange.cli.admin import bind_admin
+from hashrange.cli.costs.serving import count
+from hashrange.cli.costs.serving import options as cost_options
 from hashrange.cli.serving.options import (
     FaultRules,
     Number,
@@ -134,6 +136,7 @@ _PORT_MAX: Final = 65_535
 )
 @access_options
 @protection_options
+@cost_options
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -236,7 +239,7 @@ def command(
     database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
         stack.callback(database.close)
-        _arm(database, fault)
+        _arm(database, fault, limits)
         tls = certificates_of(limits)
         has_admin, secure = admin_port != 0, tls is not None
         stack.callback(guard(database, limits, data_dir, account_id, has_admin=has_admin, secure=secure))
@@ -312,8 +315,9 @@ def _check_stores(stores: dict[str, bool]) -> None:
         raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
 
 
-def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
-    """Put the fault rules in force."""
+def _arm(database: Database, faults: tuple[list[Rule], ...], options: dict[str, Any]) -> None:
+    """Put the fault rules in force, and count what requests cost, if the options say so."""
+    count(database, options["costs"], options["prices"])
     from hashrange.faults import show
 
     try:

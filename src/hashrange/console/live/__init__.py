@@ -1,25 +1,28 @@
 """Pages about what happens now, which go on by server-sent events.
 
-    requests  the requests as they come
-    stream    the changes of a table, from its stream
-    busiest   the heat: the busiest tables, parts of tables, and keys
-    faults    the fault rules
-    clock     the virtual clock
+    requests      the requests as they come
+    stream        the changes of a table, from its stream
+    busiest       the heat: the busiest tables, parts of tables, and keys
+    contributors  the keys that contributor insights count
+    destinations  the Kinesis data streams of tables
+    faults        the fault rules
+    clock         the virtual clock
 
-    feed      the requests that are kept for the pages
-    records   the records of a stream, as rows
-    triggers  the triggers of a table, and their lag
-    events    server-sent events
-    state     what these share on one server
+    feed          the requests that are kept for the pages
+    records       the records of a stream, as rows
+    triggers      the triggers of a table, and their lag
+    events        server-sent events
+    state         what these share on one server
 
-Nothing is watched, and so nothing costs anything, while no page looks.
+Nothing is watched, and so nothing costs anything, while no page looks. Only contributor
+insights go on by themselves, for tables that have them enabled.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hashrange.console.live import busiest, clock, faults, requests, stream
+from hashrange.console.live import busiest, clock, contributors, destinations, faults, requests, stream
 from hashrange.console.pages import Change, Page, Part
 from hashrange.server.admin.clock import ClockChange
 
@@ -31,6 +34,20 @@ PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}/stream/events", "The next changes, as server-sent events.", stream.events),
     Page("/console/heat", "The busiest tables and keys.", busiest.page),
     Page("/console/heat/events", "The counts as they grow, as server-sent events.", busiest.events),
+    Page("/console/contributors", "The keys that contributor insights count.", contributors.page),
+    Change(
+        "/console/contributors/change",
+        "Enable or disable contributor insights.",
+        contributors.change,
+        contributors.InsightsChange,
+    ),
+    Page("/console/kinesis", "The Kinesis destinations of tables.", destinations.page),
+    Change(
+        "/console/kinesis/change",
+        "Enable or disable a Kinesis destination.",
+        destinations.change,
+        destinations.DestinationChange,
+    ),
     Page("/console/faults", "The fault rules.", faults.page),
     Change("/console/faults/add", "Put a fault rule in force.", faults.add, faults.NewRule),
     Change("/console/faults/remove", "Remove a fault rule.", faults.remove, faults.OldRule),

@@ -8,7 +8,7 @@
     status       GET /health, /tables and /metrics
     attention    whether somebody looks at what is counted
     heat         GET /heat: where the requests go, for `hashrange top`
-    insights     GET /insights: the keys that are used most
+    usage        GET /costs and /insights: what requests consumed, and the keys that are used most
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
     lab          GET and POST /lab
@@ -16,6 +16,7 @@
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations, and links to the console
+    destinations  the Kinesis destinations of the tables
     keys         access keys, for `hashrange key`
     checkpoints  checkpoints, for `hashrange copy`
 

@@ -1,0 +1,267 @@
+"""Auto scaling over series of minutes, and the plans of a load."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from hashrange.money.counts import Minute, Series
+from hashrange.money.loads import Minutes, WrongLoad, read, read_csv, to_csv
+from hashrange.money.plans import MINUTES_MAX, compare
+from hashrange.money.scaling import Allowance, Policy, hourly, scale
+from hashrange.prices import published
+from hashrange.recordings import blocks
+from hashrange.recordings.lines import End, Entry, Head, encode
+
+REGION = published().region("us-east-1")
+DAY = 1_440
+FIRST = 20_000 * DAY
+"""The number of a day's first minute."""
+
+
+def minutes(*parts: tuple[float, int]) -> list[float]:
+    """The units of each minute, from units a second and numbers of minutes."""
+    return [units * 60 for units, number in parts for _ in range(number)]
+
+
+def changes(capacities: list[int]) -> list[tuple[int, int]]:
+    """The minutes in which the capacity changed, and the new capacities."""
+    return [
+        (minute, capacities[minute])
+        for minute in range(len(capacities))
+        if not minute or capacities[minute] != capacities[minute - 1]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        # 70 units a second are at the target with 100: nothing changes.
+        (minutes((70, 60)), [(0, 100)]),
+        # One minute above the target is no alarm, two are; the next minute has the new capacity.
+        (minutes((70, 5), (90, 1), (70, 5)), [(0, 100)]),
+        (minutes((70, 5), (90, 2), (70, 5)), [(0, 100), (7, 129)]),
+        # 50 of 100 are 20 points below the target, 51 are not: fifteen such minutes lower the capacity.
+        (minutes((70, 1), (51, 30)), [(0, 100)]),
+        (minutes((70, 1), (50, 14), (70, 1)), [(0, 100)]),
+        (minutes((70, 1), (50, 15), (50, 20)), [(0, 100), (16, 72)]),
+        # The highest of the fifteen minutes counts.
+        (minutes((70, 1), (10, 7), (49, 1), (10, 7), (10, 1)), [(0, 100), (16, 70)]),
+        # It never goes below the minimum.
+        (minutes((7, 1), (0, 60)), [(0, 10), (16, 1)]),
+        ([], []),
+    ],
+)
+def test_auto_scaling(asked: list[float], expected: list[tuple[int, int]]) -> None:
+    assert changes(scale(asked, FIRST).capacities) == expected
+
+
+def test_auto_scaling_keeps_to_its_bounds() -> None:
+    scaled = scale(minutes((1, 3), (1_000, 30), (0, 30)), FIRST, Policy(minimum=5, maximum=80))
+    assert (min(scaled.capacities), max(scaled.capacities)) == (5, 80)
+    # The alarms see what was consumed, which is hardly more than the capacity: it rises step by step.
+    assert changes(scaled.capacities) == [
+        (0, 5), (5, 8), (7, 12), (9, 18), (11, 26), (13, 38), (15, 55), (17, 79), (19, 80), (48, 5),
+    ]  # fmt: skip
+    assert (scaled.raised, scaled.lowered) == (8, 1)
+
+
+def test_what_was_not_used_for_300_seconds_meets_a_burst_and_the_rest_is_throttled() -> None:
+    # 1,000 a second saved up 300 times the unused 30 % at most; then a minute asks for twice the capacity.
+    quiet, asked = minutes((70, 20)), 200 * 60.0
+    assert scale([*quiet, asked], FIRST).throttled == 0
+    saved = 300 * 100
+    assert scale([*quiet, 100 * 60 + saved + 500.0], FIRST).throttled == 500
+    # At the start nothing is saved.
+    assert scale([70 * 60.0, 190 * 60.0], FIRST).throttled == 190 * 60 - 100 * 60 - 30 * 60
+
+
+def test_decreases_of_a_day_are_limited() -> None:
+    allowance = Allowance()
+    assert [allowance.take(FIRST + minute) for minute in range(5)] == [True] * 4 + [False]
+    assert not allowance.take(FIRST + 59)
+    assert [allowance.take(FIRST + minute) for minute in (60, 61, 119)] == [True, False, False]
+    # Three hours without a decrease allow three, and never more than four.
+    assert [allowance.take(FIRST + 240 + minute) for minute in range(4)] == [True, True, True, False]
+    assert [allowance.take(FIRST + 1_200 + minute) for minute in range(5)] == [True] * 4 + [False]
+    # The next day begins with four.
+    assert [allowance.take(FIRST + DAY + minute) for minute in range(5)] == [True] * 4 + [False]
+
+
+def test_at_most_27_decreases_in_a_day() -> None:
+    allowance = Allowance()
+    assert sum(allowance.take(FIRST + minute) for minute in range(DAY)) == 27
+
+
+def test_a_load_that_falls_steadily_is_lowered_as_often_as_allowed() -> None:
+    # Each quarter of an hour asks for less than half of the one before.
+    asked = minutes(*[(4_000 / 2.2**step, 16) for step in range(10)])
+    scaled = scale(asked, FIRST)
+    assert scaled.lowered == 6  # four at once, and one after each of the two hours
+    assert scaled.raised == 0
+
+
+def test_an_hour_is_billed_at_its_highest_capacity() -> None:
+    assert hourly([1] * 30 + [5] + [2] * 60, FIRST) == [5, 2]
+    assert hourly([3] * 10 + [1] * 61, FIRST + 50) == [3, 1, 1]
+    assert hourly([], FIRST) == []
+
+
+def series(table: str, index: str, reads: list[float], writes: list[float]) -> Series:
+    return Series(
+        table,
+        index,
+        [
+            Minute((FIRST + number) * 60, read, write)
+            for number, (read, write) in enumerate(zip(reads, writes, strict=True))
+            if read or write
+        ],
+    )
+
+
+def test_a_steady_load_is_cheapest_reserved() -> None:
+    steady = minutes((700, 3 * 60))
+    compared = compare([series("orders", "", steady, steady)], REGION)
+    costs = {plan.name: plan.cost.amount for plan in compared.plans}
+    units = Decimal(700 * 3_600 * 3)
+    assert costs["on demand"] == units * Decimal("0.75") / 1_000_000
+    assert costs["provisioned, auto scaling"] == 1_000 * 3 * (Decimal("0.00013") + Decimal("0.00065"))
+    assert costs["provisioned, fixed"] == 700 * 3 * (Decimal("0.00013") + Decimal("0.00065"))
+    reads = Decimal("0.0016") + Decimal(36) / (3 * 8_760)
+    writes = Decimal("0.0081") + Decimal(180) / (3 * 8_760)
+    assert costs["reserved for 3 years, auto scaling"] == 10 * 3 * (reads + writes)
+    assert compared.plans[0].name == "reserved for 3 years, auto scaling"
+    assert compared.plans[0].about == "1,000 read and 1,000 write units reserved"
+    assert compared.minutes == 180
+
+
+def test_a_spiky_load_is_cheapest_on_demand() -> None:
+    spiky = [5_000 * 60.0, *[0.0] * 58, 60.0]
+    compared = compare([series("orders", "", [0.0] * 60, spiky)], REGION)
+    assert compared.plans[0].name == "on demand"
+    by_name = {plan.name: plan for plan in compared.plans}
+    assert by_name["provisioned, fixed"].about == "1 read, 5,000 write units, as in the highest minute"
+
+
+def test_a_small_load_needs_no_reservation() -> None:
+    compared = compare([series("orders", "", [60.0] * 60, [60.0] * 60)], REGION)
+    assert {plan.about for plan in compared.plans if "reserved" in plan.name} == {"no reservation would pay"}
+
+
+def test_tables_and_indexes_scale_on_their_own_and_share_reservations() -> None:
+    half = minutes((35, 60))
+    load = [series("orders", "", half, half), series("orders", "by-g", half, half)]
+    compared = compare(load, REGION)
+    assert list(compared.places) == [("orders", ""), ("orders", "by-g")]
+    by_name = {plan.name: plan for plan in compared.plans}
+    # 50 units each are one block of 100.
+    assert by_name["reserved for 3 years, auto scaling"].about == "100 read and 100 write units reserved"
+    assert by_name["provisioned, auto scaling"].cost.amount == 100 * Decimal("0.00078")
+
+
+def test_tables_of_the_other_class_cannot_use_reservations() -> None:
+    region = published().region("us-west-2")
+    steady = minutes((70, 60))
+    load = [series("rare", "", steady, steady), series("orders", "", steady, steady)]
+    classes = {"rare": region.infrequent, "orders": region.standard}
+    compared = compare(load, region, lambda table: classes[table])
+    reserved = next(plan for plan in compared.plans if plan.name.startswith("reserved for 3"))
+    assert reserved.about == "100 read and 100 write units reserved"
+    term = region.reservations[1]
+    rare = 100 * (Decimal("0.00016") + Decimal("0.00081"))
+    assert reserved.cost.amount == rare + term.hourly(writes=False) + term.hourly(writes=True)
+
+
+def test_a_missing_price_is_said_and_comes_last() -> None:
+    compared = compare([series("orders", "", [60.0], [60.0])], published().region("eu-west-3"))
+    assert compared.plans[-1].name == "on demand"
+    assert compared.plans[-1].cost.missing == {"read_requests", "write_requests"}
+    assert str(compared.plans[-1].cost) == "no price"
+
+
+def test_a_load_needs_minutes_and_has_a_limit() -> None:
+    with pytest.raises(ValueError, match="The load has no minutes"):
+        compare([Series("orders", "", [])], REGION)
+    long = Series("orders", "", [Minute(0, 1.0), Minute(MINUTES_MAX * 60, 1.0)])
+    with pytest.raises(ValueError, match="The load is 45 days long; at most 45 can be compared"):
+        compare([long], REGION)
+
+
+def test_requests_are_added_up_to_minutes() -> None:
+    minutes = Minutes()
+    minutes.add_request(119.5, ("orders",), 0.0, 3.0, {"by-g": 1.0})
+    minutes.add_request(61, ("orders", "others"), 0.0, 1.0, {})
+    minutes.add_request(60, ("orders",), 0.5, 0.0, {"by-g": 0.5})
+    minutes.add_request(60, (), 1.0, 0.0, {})
+    minutes.add_request(60, ("orders",), 0.0, 0.0, {})
+    shown = [(part.index, [(m.at, m.reads, m.writes) for m in part.minutes]) for part in minutes.series()]
+    assert shown == [("", [(60, 0.0, 3.0)]), ("by-g", [(60, 0.5, 1.0)])]
+
+
+def test_the_load_of_a_recording(tmp_path: Path) -> None:
+    entries = [
+        Entry(at=70.0, operation="PutItem", seconds=0.1, tables=("orders",), write_units=3.0,
+              index_units={"by-g": 1.0}),
+        Entry(at=1.0, operation="GetItem", seconds=0.1, tables=("orders",), read_units=0.5),
+    ]  # fmt: skip
+    lines = [Head(1, 1_767_225_600.0), *entries, End(80.0, 2, "stopped")]
+    path = tmp_path / "load.jsonl.zst"
+    path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
+    assert to_csv(read(path)) == (
+        "at,table,index,read_units,write_units\n"
+        "2026-01-01T00:00:00.000Z,orders,,0.5,0\n"
+        "2026-01-01T00:01:00.000Z,orders,,0,2\n"
+        "2026-01-01T00:01:00.000Z,orders,by-g,0,1\n"
+    )
+    path.write_bytes(blocks.compressed(encode(lines[0]) + b"\n"))
+    with pytest.raises(WrongLoad, match="has consumed anything"):
+        read(path)
+    path.write_bytes(blocks.compressed(b"{}\n"))
+    with pytest.raises(WrongLoad, match="is not a recording"):
+        read(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(WrongLoad, match="is neither a recording nor CSV"):
+        read(path)
+
+
+CSV = """at,table,index,read_units,write_units
+2026-11-25T10:00:00.000Z,orders,,1200.5,340
+2026-11-25T10:00:00.000Z,orders,by-status,0,340
+2026-11-25T10:07:00.000Z,orders,,1,0
+"""
+
+
+def test_loads_as_csv() -> None:
+    load = read_csv(CSV.splitlines())
+    assert [(part.table, part.index, len(part.minutes)) for part in load] == [
+        ("orders", "", 2), ("orders", "by-status", 1),
+    ]  # fmt: skip
+    assert to_csv(load) == CSV
+
+
+def test_lines_of_a_minute_are_added_up_whatever_their_order() -> None:
+    text = "table,at,write_units,read_units\na,120,1,0\na,61,1,0\na,119.5,2,0.5\n"
+    [part] = read_csv(text.splitlines())
+    first, second = part.minutes
+    assert (first.at, first.reads, first.writes) == (60, 0.5, 3)
+    assert (second.at, second.reads, second.writes) == (120, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("at,table\n", "The first line has no column read_units, write_units"),
+        ("at,table,read_units,write_units\n", "There is no line after the first"),
+        ("at,table,read_units,write_units\nnever,a,1,1\n", "Line 2: .*never"),
+        ("at,table,read_units,write_units\n0,a,x,1\n", "Line 2: 'x' is not a number of units"),
+        ("at,table,read_units,write_units\n0,a,1,-1\n", "Line 2: '-1' is not a number of units"),
+        ("at,table,read_units,write_units\n0,a,1\n", "Line 2: None is not a number of units"),
+        ("at,table,read_units,write_units\n0,,1,1\n", "Line 2 names no table"),
+        ('at,table,read_units,write_units\n0,"a"b,1,1\n', "Line 2 is not CSV"),
+    ],
+)
+def test_a_wrong_load_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(WrongLoad, match=message):
+        read_csv(text.splitlines(keepends=True))
