@@ -13,6 +13,7 @@ PORT     ?= 8000
 DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
 MUTATIONS ?= 1000000
+N        ?= 1000000
 MINUTES  ?= 60
 EXAMPLES ?= 2000
 BENCH    ?=
@@ -98,6 +99,10 @@ reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body s
 
 hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
+
+.PHONY: forgeries
+forgeries: $(VENV)/.develop  ## Change signed requests in a million ways: none may be taken (N=1000000)
+	PYTHONPATH=tests:. $(BIN)/python -m forgeries --number $(N)
 
 growth: fast  ## Look whether memory grows under mixed control operations (MINUTES=60)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile.growth --minutes $(MINUTES)
