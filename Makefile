@@ -20,7 +20,7 @@ BENCH    ?=
 CONSISTENCY ?=
 PYTEST   ?=
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
-NODE     := tests/clients/node tests/triggers/consumers
+NODE     := tests/clients/node tests/judges/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
 # The hot path compiled to C (docs/decisions/0007-compiled-hot-path.md): where it can be, `serve` and the benchmarks use it.
 COMPILE  ?= yes
@@ -103,6 +103,11 @@ hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 .PHONY: forgeries
 forgeries: $(VENV)/.develop  ## Change signed requests in a million ways: none may be taken (N=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m forgeries --number $(N)
+
+.PHONY: judges
+judges: CASES = 20000
+judges: $(VENV)/.develop tests/judges/node/node_modules/.installed  ## Compare decisions of access with another simulator (CASES=20000)
+	PYTHONPATH=tests:. $(BIN)/python -m judges --cases $(CASES)
 
 growth: fast  ## Look whether memory grows under mixed control operations (MINUTES=60)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile.growth --minutes $(MINUTES)

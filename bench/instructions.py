@@ -25,10 +25,11 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
+from bench import signing
 from bench.connection import send_all
 from bench.report import table
 from bench.servers import COMPILED
-from bench.wire import Request, call, render
+from bench.wire import Request, Sign, call, render
 from bench.workloads import TABLES, WORKLOADS, loading
 
 CONNECTIONS = 64
@@ -53,13 +54,18 @@ class Counted:
     by_function: dict[str, float]
 
 
-def count(python: Path, workload: str, requests: int) -> Counted:
-    """Run the server of an interpreter under a load, and count instructions. Raises FileNotFoundError,
-    TimeoutError."""
+def count(python: Path, workload: str, requests: int, auth: str = "off") -> Counted:
+    """Run the server of an interpreter under a load, and count instructions; `auth` is its --auth. Raises
+    FileNotFoundError, TimeoutError."""
     with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
         out = Path(folder) / "callgrind"
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(python), "-c", _SERVE]
         command += ["serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
+        sign = None
+        if auth != "off":
+            signing.write_users(Path(folder) / "users.json")
+            command += ["--auth", auth, "--users", str(Path(folder) / "users.json")]
+            sign = signing.signed
         # Equal hashes, so that dicts take equally long in each run.
         environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
         server = subprocess.Popen(
@@ -67,7 +73,7 @@ def count(python: Path, workload: str, requests: int) -> Counted:
         )
         try:
             port = _port(server)
-            encoded = _prepared(workload, port)
+            encoded = _prepared(workload, port, sign)
             _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
             _control(server, "--zero")
             _send(port, islice(cycle(encoded), requests))
@@ -98,22 +104,22 @@ def _port(server: subprocess.Popen[bytes]) -> int:
     raise TimeoutError("the server did not start:\n" + "".join(log)[-2000:])
 
 
-def _prepared(name: str, port: int) -> list[bytes]:
+def _prepared(name: str, port: int, sign: Sign | None) -> list[bytes]:
     """Make and fill the tables of a workload; return its requests as bytes."""
     workload = WORKLOADS[name]
     for one in workload.tables:
-        call(port, TABLES[one].create)
+        call(port, TABLES[one].create, sign)
         settled = TABLES[one].settled
         if settled is not None:
-            call(port, settled)
+            call(port, settled, sign)
         for request in loading(one):
-            call(port, request)
+            call(port, request, sign)
 
     def ask(request: Request) -> dict[str, object]:
-        return call(port, request).body
+        return call(port, request, sign).body
 
     requests: Iterable[Request] = workload.asked(ask) if workload.asked else workload.requests()
-    return [render(request, port) for request in islice(requests, DISTINCT_REQUESTS)]
+    return [render(request, port, sign) for request in islice(requests, DISTINCT_REQUESTS)]
 
 
 def _send(port: int, requests: Iterator[bytes]) -> None:
@@ -179,6 +185,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--functions", type=int, default=0, metavar="ROWS", help="show the most expensive compiled functions"
     )
+    parser.add_argument(
+        "--auth", choices=signing.MODES, default="off", help="whether the server verifies signatures (off)"
+    )
     given = parser.parse_args(arguments)
     if shutil.which("valgrind") is None:
         print("valgrind is not installed (Debian, Ubuntu: apt-get install valgrind)", file=sys.stderr)
@@ -191,7 +200,7 @@ def main(arguments: list[str] | None = None) -> int:
     counted: dict[str, list[Counted]] = {}
     for name in given.workloads:
         print(f"counting {name} ...", file=sys.stderr)
-        counted[name] = [count(python, name, given.requests) for python in pythons]
+        counted[name] = [count(python, name, given.requests, given.auth) for python in pythons]
         if given.functions:
             print(render_functions(counted[name], given.functions))
     print(render_totals(counted))

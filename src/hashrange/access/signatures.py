@@ -131,7 +131,7 @@ class Verifier:
             signed.query.encode(),
             *[b"%b:%b" % (name, _value(headers[name])) for name in names],
             b"",
-            signed.signed_headers.encode(),
+            signed.signed_headers.encode("latin-1"),
             hashlib.sha256(body).hexdigest().encode(),
         ))
         digest = hashlib.sha256(canonical).hexdigest()
@@ -281,24 +281,23 @@ def _scope(credential: str, stamp: str, service: str) -> tuple[str, str, str]:
 def _names(signed_headers: str, headers: Headers) -> list[bytes]:
     """The names of the signed headers. Checks that the signature covers what the request is made of. The
     texts except the first are [assumed]."""
-    names = signed_headers.split(";")
-    if "host" not in names:
+    names = signed_headers.encode("latin-1").split(b";")
+    if b"host" not in names:
         raise InvalidSignatureException(
             "'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization."
         )
-    encoded = [name.encode() for name in names]
-    for name in encoded:
+    for name in names:
         if name not in headers:
             raise InvalidSignatureException(
-                f"'{name.decode()}' is a 'SignedHeader' in the AWS Authorization, but the request has no "
-                "such header."
+                f"'{name.decode('latin-1')}' is a 'SignedHeader' in the AWS Authorization, but the request "
+                "has no such header."
             )
     for required in _MUST_BE_SIGNED:
-        if required in headers and required not in encoded:
+        if required in headers and required not in names:
             raise InvalidSignatureException(
                 f"'{required.decode()}' must be a 'SignedHeader' in the AWS Authorization."
             )
-    return encoded
+    return names
 
 
 def _check_time(signed_at: float, now: float, expires_seconds: int | None) -> None:

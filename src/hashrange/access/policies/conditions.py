@@ -87,11 +87,18 @@ class Condition:
         return self._one(found[0], test, is_negated, keys, variables)
 
     def _one(self, value: str, test: Test, is_negated: bool, keys: Keys, variables: bool) -> bool:
-        """Whether one value of the request fits any value of the policy; none, if the operator is negated."""
+        """Whether one value of the request fits any value of the policy; none, if the operator is negated.
+
+        A variable without a value makes its value of the policy fit nothing, and a negated operator false: it
+        cannot be known what the request's value must not be.
+        """
         for written in self.values:
             pace.point()
             wanted = substituted(written, keys) if variables else written
-            if wanted is not None and test(wanted, value):
+            if wanted is None:
+                if is_negated:
+                    return False
+            elif test(wanted, value):
                 return not is_negated
         return is_negated
 
@@ -122,6 +129,11 @@ def read_condition(operator: str, key: str, values: Any, where: str) -> Conditio
         for text in texts:
             if text.lower() not in ("true", "false") and "${" not in text:
                 raise PolicyError(f"{where}, {operator} {key} must be true or false, not {text!r}")
+    for start, (readable, form) in _FORMS.items():
+        if name.startswith(start):
+            for text in texts:
+                if "${" not in text and not readable(text):
+                    raise PolicyError(f"{where}, {operator} {key} must be {form}, not {text!r}")
     return Condition(name, qualifier, if_exists, key.lower(), texts, f"{operator} {key}")
 
 
@@ -178,6 +190,33 @@ def _ordered(
         return limit is not None and own is not None and compare(own, limit)
 
     return test
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+_FORMS: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
+    "numeric": (lambda text: _number(text) is not None, "a number"),
+    "date": (lambda text: _moment(text) is not None, "a date in ISO 8601, or seconds since the epoch"),
+    "ipaddress": (_is_network, "an IP address or a range in CIDR form"),
+    "notipaddress": (_is_network, "an IP address or a range in CIDR form"),
+    "binary": (_is_base64, "in base64"),
+}
+"""The form of the values of some operators, by the start of their names. A value of another form would never
+match, so that a Deny with it would refuse nothing."""
 
 
 def _bool(wanted: str, value: str) -> bool:
