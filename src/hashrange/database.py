@@ -221,6 +221,7 @@ class Database:
     ) -> Answer:
         """Like `execute`, for a watched request."""
         passage = watch.begin(operation, request, caller)
+        caller = passage.caller
         result: Any = None
         failure: Exception | None = None
         try:
@@ -318,6 +319,7 @@ class Database:
             watch = self.interest.watch
             if watch is not None:
                 passage = watch.begin(operation, request, caller)
+                caller = passage.caller
                 done = passage.deliver(done, self._later)
                 encode = passage.encoding(encode)
             body = self._prepare(entry, operation, request, caller)

@@ -59,12 +59,12 @@ class Watch:
 
 
 class Passage:
-    """One watched request. `bill` is what it consumed, once that is known; `records`: whether there are
-    recorders; `counts`: whether there are recorders or onlookers."""
+    """One watched request. `caller` is who has sent it, in the account whose tables it names; `bill` is what
+    it consumed, once that is known; `records`: whether there are recorders; `counts`: whether there are
+    recorders or onlookers."""
 
     __slots__ = (
         "_began",
-        "_caller",
         "_fate",
         "_left",
         "_operation",
@@ -73,6 +73,7 @@ class Passage:
         "_watch",
         "_where",
         "bill",
+        "caller",
         "counts",
         "records",
     )
@@ -81,7 +82,11 @@ class Passage:
         self._watch = watch
         self._operation = operation
         self._request = request
-        self._caller = caller
+        if caller.identified is not None:
+            from hashrange.access.judging import acting
+
+            caller = acting(operation, request, caller, watch.settings)
+        self.caller = caller
         self._fate: Fate | None = None
         self._left = NONE_LEFT
         self.bill: Bill = NO_BILL
@@ -102,13 +107,13 @@ class Passage:
         left = NONE_LEFT
         watch = self._watch
         if watch.faults is not None:
-            fate = self._fate = watch.faults.decide(self._operation, self._request, self._caller)
+            fate = self._fate = watch.faults.decide(self._operation, self._request, self.caller)
             if fate is not None:
                 if fate.error is not None and not fate.performed:
                     raise fate.error
                 left = fate.left
         if watch.lab is not None:
-            left |= watch.lab.left(self._operation, self._request, self._caller)
+            left |= watch.lab.left(self._operation, self._request, self.caller)
         self._left = left
         return left
 
@@ -116,12 +121,12 @@ class Passage:
         """The body that the engine runs instead of the request's own. It first decides whether policies allow
         the request, if its caller is identified. `now` is the database's time."""
         watch = self._watch
-        if self._caller.identified is not None:
+        if self.caller.identified is not None:
             from hashrange.access.judging import judged
 
-            body = judged(body, self._operation, self._request, self._caller, watch.settings, now)
+            body = judged(body, self._operation, self._request, self.caller, watch.settings, now)
         if watch.lab is not None:
-            body = watch.lab.body(entry, self._operation, self._request, self._caller, body)
+            body = watch.lab.body(entry, self._operation, self._request, self.caller, body)
         return body
 
     def end(self, error: Exception | None, answer: Answer | None) -> tuple[Exception | None, float]:
@@ -155,7 +160,7 @@ class Passage:
         sight = Sight(
             self._operation,
             self._request,
-            self._caller,
+            self.caller,
             perf_counter() - self._began + delay_seconds,
             error,
             self.bill,
@@ -170,7 +175,7 @@ class Passage:
     def _note(self, error: Exception | None, counted: Items, answer_bytes: int) -> None:
         watch = self._watch
         code = "" if error is None else error.code if isinstance(error, ServiceError) else _FAULT
-        scope = scope_of(self._caller.account_id, self._caller.region, watch.settings)
+        scope = scope_of(self.caller.account_id, self.caller.region, watch.settings)
         record = noting.record(
             self._operation,
             self._where,
@@ -178,7 +183,7 @@ class Passage:
             self.bill,
             is_scan=noting.scans(self._operation, self._statement, watch.engine, scope),
             answer_bytes=0 if error is not None else answer_bytes,
-            attempt=self._caller.attempt,
+            attempt=self.caller.attempt,
             error=code,
         )
         for recorder in watch.recorders:

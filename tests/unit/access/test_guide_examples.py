@@ -244,7 +244,8 @@ def for_users(*names: str, actions: str, resource: Any, **condition: Any) -> Jso
 
 
 RESOURCE_BASED = [
-    Example("two users may get", [for_users("John", "Jane", actions="GetItem BatchGetItem", resource=[SCORES])],
+    Example("two users may get",
+            [for_users("John", "Jane", actions="GetItem BatchGetItem", resource=[SCORES])],
             [("get_item", key()), ("batch_get_item", keys_of("alice"))], [SCAN, ("put_item", item())],
             on_resource=True, user="Jane"),
     Example("a user who is not named", [for_users("John", actions="GetItem", resource=[SCORES])], [],

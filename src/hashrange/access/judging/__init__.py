@@ -4,11 +4,13 @@
     statements  the same for PartiQL
     attributes  the names of the attributes that a request uses
     judge       decides in the transaction of the request, with the policies of its tables
+    accounts    requests to the tables of another account
     known       the names of all actions
     gate        verifies who signs the requests of a server: off, soft or strict
 """
 
+from hashrange.access.judging.accounts import acting
 from hashrange.access.judging.gate import Gate
 from hashrange.access.judging.judge import Identified, judged
 
-__all__ = ["Gate", "Identified", "judged"]
+__all__ = ["Gate", "Identified", "acting", "judged"]

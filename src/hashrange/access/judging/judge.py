@@ -4,9 +4,9 @@ The decision is made where the request runs, because it needs the table: the att
 and its policy. They are those that the request itself sees, so a policy that is changed at the same time
 counts either for all of a request or for nothing of it.
 
-Unless regions have tables of their own, a resource is named with the caller's region. A resource of another
-account is refused: `policies` judges access across accounts, but operations cannot reach the tables of
-another account yet.
+Unless regions have tables of their own, a resource is named with the caller's region. A request that reaches
+the tables of another account (`accounts`) is executed in that account: then the caller's `account_id` is the
+owner's, and the identity's account is the caller's own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def judged(
 class _Judge:
     """Decides the acts of one request."""
 
-    __slots__ = ("_account", "_caller", "_identified", "_keys", "_logged", "_scope", "_settings")
+    __slots__ = (
+        *("_account", "_caller", "_identified", "_keys", "_logged", "_owner", "_scope", "_settings"),
+    )
 
     def __init__(self, caller: Caller, settings: Settings, now: float) -> None:
         identified: Identified = caller.identified
@@ -82,6 +84,8 @@ class _Judge:
         self._caller = caller
         self._settings = settings
         self._account = identified.identity.principal.account
+        # (a request that is only logged is executed as its access key says)
+        self._owner = caller.account_id if identified.refuses else self._account
         self._scope = scope_of(caller.account_id, caller.region, settings)
         moment = datetime.fromtimestamp(now, UTC)
         self._keys = {
@@ -107,7 +111,7 @@ class _Judge:
 
     def decide(self, act: Act, reader: Reader) -> Decision:
         arn, account = self._resource(act)
-        table = self._table(arn, reader) if account == self._account else None
+        table = self._table(arn, reader) if account == self._owner else None
         keys: Keys = {**self._keys, **act.keys, "aws:resourceaccount": (account,)}
         policies: tuple[Policy, ...] = ()
         if table is not None:
