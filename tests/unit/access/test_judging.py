@@ -64,11 +64,16 @@ def caller(*statements: Json, refuses: bool = True, principal: Principal = ALICE
 
 
 def ask(database: Database, operation: str, request: Json, *statements: Json, **options: Any) -> Any:
-    """The answer, or the error."""
+    """The answer, or the error; for a batch of statements, the refusal of any of them."""
     try:
-        return database.execute(operation, copy.deepcopy(request), caller(*statements, **options))
+        answer = database.execute(operation, copy.deepcopy(request), caller(*statements, **options))
     except ServiceError as error:
         return error
+    if operation == "BatchExecuteStatement":
+        errors = [part["Error"] for part in answer["Responses"] if "Error" in part]
+        return next((AccessDeniedException(error["Message"]) for error in errors
+                     if error["Code"] == "AccessDenied"), answer)  # fmt: skip
+    return answer
 
 
 def allows(database: Database, operation: str, request: Json, *statements: Json, **options: Any) -> bool:
@@ -359,6 +364,38 @@ def test_a_statement_of_a_batch_without_its_parameters_fails_by_itself(database:
     statements.append({"Statement": f"SELECT * FROM \"{MAIN}\" WHERE pk = ?"})
     answer = ask(database, "BatchExecuteStatement", {"Statements": statements}, statement())
     assert ["Error" in part for part in answer["Responses"]] == [True, True]
+
+
+def batch(*texts: str) -> Json:
+    return {"Statements": [{"Statement": text} for text in texts]}
+
+
+def test_a_statement_of_a_batch_that_is_not_allowed_fails_by_itself(database: Database) -> None:
+    own = statement(ForAllValues__StringEquals={"dynamodb:LeadingKeys": "a"})
+    keys = ("b2", "a1", "c3")
+    reads = [f"SELECT pk FROM \"{MAIN}\" WHERE pk = '{key}' AND sk = {sort}" for key, sort in keys]
+    request = batch(*reads) | {"ReturnConsumedCapacity": "TOTAL"}
+    answer = database.execute("BatchExecuteStatement", request, caller(own))
+    first, second, third = answer["Responses"]
+    assert first["Error"] == third["Error"] == {
+        "Code": "AccessDenied",
+        "Message": f"User: {ALICE.arn} is not authorized to perform: dynamodb:PartiQLSelect on resource: "
+        f"{TABLE} because no identity-based policy allows the dynamodb:PartiQLSelect action",
+    }
+    assert second["Item"] == {"pk": {"S": "a"}}
+    assert answer["ConsumedCapacity"][0]["CapacityUnits"] == 0.5
+    writes = [f"INSERT INTO \"{MAIN}\" VALUE {{'pk': '{key}', 'sk': 5}}" for key in "ba"]
+    answer = database.execute("BatchExecuteStatement", batch(*writes), caller(own))
+    assert ["Error" in part for part in answer["Responses"]] == [True, False]
+    stored = [database.execute("GetItem", {"TableName": MAIN, "Key": {"pk": {"S": key}, "sk": {"N": "5"}}})
+              for key in "ab"]  # fmt: skip
+    assert ["Item" in item for item in stored] == [True, False]
+
+
+def test_a_batch_of_which_nothing_is_allowed_has_only_errors(database: Database) -> None:
+    reads = [f"SELECT * FROM \"{MAIN}\" WHERE pk = '{key}' AND sk = 1" for key in "ab"]
+    answer = database.execute("BatchExecuteStatement", batch(*reads), caller())
+    assert [part["Error"]["Code"] for part in answer["Responses"]] == ["AccessDenied"] * 2
 
 
 def test_numbers_and_binaries_are_compared_as_text(database: Database) -> None:

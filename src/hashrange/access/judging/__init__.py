@@ -2,6 +2,7 @@
 
     acts        a request as actions on resources, each with its condition keys
     statements  the same for PartiQL
+    batches     a batch of statements, in which one that is not allowed fails by itself
     attributes  the names of the attributes that a request uses
     judge       decides in the transaction of the request, with the policies of its tables
     accounts    requests to the tables of another account

@@ -60,18 +60,24 @@ def judged(
 ) -> Callable[[Any], Any]:
     """The body of a request, which first decides whether policies allow the request: it raises
     AccessDeniedException. `now` is the time of the condition keys, in epoch seconds."""
-    judge = _Judge(caller, settings, now)
+    judge = Judge(caller, settings, now)
+    if operation == "BatchExecuteStatement":
+        from hashrange.access.judging.batches import judged_batch
+
+        return judged_batch(judge, body, request, caller, settings, now)
     wanted = acts(operation, request)
 
     def judged_body(reader: Any) -> Any:
         for act in wanted:
-            judge.check(act, reader)
+            refusal = judge.refusal(act, reader)
+            if refusal is not None:
+                raise AccessDeniedException(refusal)
         return body(reader)
 
     return judged_body
 
 
-class _Judge:
+class Judge:
     """Decides the acts of one request."""
 
     __slots__ = (
@@ -97,17 +103,18 @@ class _Judge:
         }
         self._logged = False
 
-    def check(self, act: Act, reader: Reader) -> None:
-        """Refuse an act that policies do not allow, or log it."""
+    def refusal(self, act: Act, reader: Reader) -> str | None:
+        """Why policies do not allow an act; None if they do, or if it is only logged that they do not."""
         decision = self.decide(act, reader)
         if decision.allowed:
-            return
+            return None
         if self._identified.refuses:
-            raise AccessDeniedException(decision.message())
+            return decision.message()
         if not self._logged:
             self._logged = True  # a body may run several times
             fields = {"action": act.action, "why": "; ".join(decision.explained())}
             _log.warning("strict would refuse a request", extra={"fields": fields})
+        return None
 
     def decide(self, act: Act, reader: Reader) -> Decision:
         arn, account = self._resource(act)
