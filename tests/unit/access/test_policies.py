@@ -17,6 +17,8 @@ from hashrange.access.policies import (
     evaluate,
     parse,
 )
+from hashrange.access.policies.conditions import OPERATORS
+from hashrange.operations.policies.operators import OPERATORS as NAMES
 
 ACCOUNT = "123456789012"
 OTHER = "444455556666"
@@ -196,6 +198,10 @@ def test_an_operator_compares_the_value(condition: dict[str, Any], value: str, m
 )
 def test_an_operator_without_the_key(operator: str, value: str, without_the_key: bool) -> None:
     assert holds({operator: {"aws:sourcevpc": value}}) is without_the_key
+
+
+def test_every_operator_has_a_comparison() -> None:
+    assert set(OPERATORS) == NAMES
 
 
 def test_if_exists_compares_a_key_that_exists() -> None:

@@ -23,19 +23,23 @@ import binascii
 import operator as operators
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
 from hashrange import pace
 from hashrange.access.policies.errors import PolicyError
 from hashrange.access.policies.patterns import Keys, arn_fits, fits, plain, substituted
-
-FOR_ALL: Final = "forallvalues"
-FOR_ANY: Final = "foranyvalue"
-_IF_EXISTS: Final = "ifexists"
-_NULL: Final = "null"
+from hashrange.operations.policies.operators import (
+    FOR_ALL,
+    FOR_ANY,
+    NULL,
+    exists,
+    fault,
+    moment,
+    number,
+    parts_of,
+)
 
 MULTIVALUED: Final = frozenset({
     "dynamodb:leadingkeys", "dynamodb:firstpartitionkeyvalues", "dynamodb:secondpartitionkeyvalues",
@@ -73,7 +77,7 @@ class Condition:
         version knows policy variables."""
         pace.point()
         found = keys.get(self.key)
-        if self.operator == _NULL:
+        if self.operator == NULL:
             return (found is None or not found) is (self.values[0].lower() == "true")
         is_negated, test = OPERATORS[self.operator]
         if self.qualifier == FOR_ALL:
@@ -107,7 +111,7 @@ class Condition:
         found = keys.get(self.key)
         has = "does not have the key" if found is None else f"has {_listed(found)}"
         reason = f"{self.text}: the request {has}, the policy has {_listed(self.values)}"
-        if found and self.is_multivalued and not self.qualifier and self.operator != _NULL:
+        if found and self.is_multivalued and not self.qualifier and self.operator != NULL:
             reason += "; the key may have several values, so only ForAllValues and ForAnyValue match it"
         return reason
 
@@ -115,25 +119,18 @@ class Condition:
 def read_condition(operator: str, key: str, values: Any, where: str) -> Condition:
     """One condition of a document. Raises `PolicyError`."""
     listed = values if isinstance(values, list) else [values]
-    qualifier, _, name = operator.lower().rpartition(":")
-    if_exists = name.endswith(_IF_EXISTS)
-    name = name.removesuffix(_IF_EXISTS)
-    if qualifier not in ("", FOR_ALL, FOR_ANY) or name not in (*OPERATORS, _NULL):
+    qualifier, name, if_exists = parts_of(operator)
+    if not exists(operator):
+        if name == NULL:
+            raise PolicyError(f"{where}: Null takes neither IfExists nor ForAllValues nor ForAnyValue")
         raise PolicyError(f"{where}: {operator!r} is not a condition operator")
-    if name == _NULL and (if_exists or qualifier):
-        raise PolicyError(f"{where}: Null takes neither IfExists nor ForAllValues nor ForAnyValue")
     texts = tuple(_text(value, f"{where}, {operator} {key}") for value in listed)
     if not texts:
         raise PolicyError(f"{where}, {operator} {key}: there is no value")
-    if name in (_NULL, "bool"):
-        for text in texts:
-            if text.lower() not in ("true", "false") and "${" not in text:
-                raise PolicyError(f"{where}, {operator} {key} must be true or false, not {text!r}")
-    for start, (readable, form) in _FORMS.items():
-        if name.startswith(start):
-            for text in texts:
-                if "${" not in text and not readable(text):
-                    raise PolicyError(f"{where}, {operator} {key} must be {form}, not {text!r}")
+    for text in texts:
+        form = fault(operator, text)
+        if form:
+            raise PolicyError(f"{where}, {operator} {key} must be {form}, not {text!r}")
     return Condition(name, qualifier, if_exists, key.lower(), texts, f"{operator} {key}")
 
 
@@ -161,25 +158,6 @@ def _equals_in_any_case(wanted: str, value: str) -> bool:
     return plain(wanted).lower() == value.lower()
 
 
-def _number(text: str) -> Decimal | None:
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
-
-
-def _moment(text: str) -> Decimal | None:
-    """Seconds since the epoch, of ISO 8601 or of a number."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return _number(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return Decimal(str(moment.timestamp()))
-
-
 def _ordered(
     read: Callable[[str], Decimal | None], compare: Callable[[Decimal, Decimal], bool]
 ) -> Test:
@@ -190,33 +168,6 @@ def _ordered(
         return limit is not None and own is not None and compare(own, limit)
 
     return test
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
-
-
-_FORMS: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
-    "numeric": (lambda text: _number(text) is not None, "a number"),
-    "date": (lambda text: _moment(text) is not None, "a date in ISO 8601, or seconds since the epoch"),
-    "ipaddress": (_is_network, "an IP address or a range in CIDR form"),
-    "notipaddress": (_is_network, "an IP address or a range in CIDR form"),
-    "binary": (_is_base64, "in base64"),
-}
-"""The form of the values of some operators, by the start of their names. A value of another form would never
-match, so that a Deny with it would refuse nothing."""
 
 
 def _bool(wanted: str, value: str) -> bool:
@@ -253,10 +204,10 @@ OPERATORS: Final[Mapping[str, tuple[bool, Test]]] = {
     "stringnotequalsignorecase": (True, _equals_in_any_case),
     "stringlike": (False, fits),
     "stringnotlike": (True, fits),
-    **{f"numeric{name}": (False, _ordered(_number, order)) for name, order in _ORDERS.items()},
-    "numericnotequals": (True, _ordered(_number, operators.eq)),
-    **{f"date{name}": (False, _ordered(_moment, order)) for name, order in _ORDERS.items()},
-    "datenotequals": (True, _ordered(_moment, operators.eq)),
+    **{f"numeric{name}": (False, _ordered(number, order)) for name, order in _ORDERS.items()},
+    "numericnotequals": (True, _ordered(number, operators.eq)),
+    **{f"date{name}": (False, _ordered(moment, order)) for name, order in _ORDERS.items()},
+    "datenotequals": (True, _ordered(moment, operators.eq)),
     "bool": (False, _bool),
     "binaryequals": (False, _binary),
     "ipaddress": (False, _address),
