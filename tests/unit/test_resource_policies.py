@@ -90,9 +90,9 @@ def test_a_condition_that_nothing_could_fulfil_is_refused(condition: Any, messag
 
 
 def test_every_operator_with_every_qualifier_is_taken() -> None:
-    values = {"numeric": "1", "date": "2026-01-01", "ip": "::1", "notip": "::1", "bool": "true", "bin": "YQ=="}
+    values = {"numeric": "1", "date": "2026-01-01", "ip": "::1", "notip": "::1", "bool": "true"}
     for name in operators.OPERATORS:
-        value = next((value for start, value in values.items() if name.startswith(start)), "any")
+        value = next((value for start, value in values.items() if name.startswith(start)), "YQ==")
         for operator in (name, f"{name}IfExists", f"ForAllValues:{name}", f"ForAnyValue:{name}IfExists"):
             documents.canonical(text(statement(Condition={operator: {"a": [value, "${b}"]}})), ARN)
     documents.canonical(text(statement(Condition={"Null": {"a": True}, "NumericEquals": {"a": 1.5}})), ARN)

@@ -13,6 +13,9 @@ from typing import Final
 
 from hashrange.errors import IncompleteSignatureException, MissingAuthenticationTokenException
 
+SOURCE: Final = b":source"
+"""Among the headers of a request, the address that has sent it. No client can send a header with this name,
+because a name has no colon."""
 MISSING_TOKEN: Final = "Request is missing Authentication Token"
 _SEPARATORS: Final = re.compile(r"[ ,\t]+")
 _HEADER_PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import Final
 
-from hashrange.access.judging.judge import Identified
+from hashrange.access.authorization import SOURCE
+from hashrange.access.judging.judge import WOULD_REFUSE, Identified
 from hashrange.access.signatures import Verifier
 from hashrange.access.users import Users
 from hashrange.errors import ServiceError
@@ -19,6 +21,11 @@ from hashrange.operations.context import Caller
 _log = logging.getLogger(__name__)
 
 _SHOWN_CHARS_MAX = 128
+_KEYS_OF_HEADERS: Final = {
+    "aws:useragent": b"user-agent",
+    "aws:referer": b"referer",
+    "aws:sourceip": SOURCE,
+}
 
 
 class Gate:
@@ -47,13 +54,14 @@ class Gate:
             if self._strict:
                 raise
             fields = {"key": caller.access_key[:_SHOWN_CHARS_MAX], "error": error.code, "why": error.message}
-            _log.warning("strict would refuse a request", extra={"fields": fields})
+            _log.warning(WOULD_REFUSE, extra={"fields": fields})
             return caller
         identity = self._identities[key.id]
-        agent = headers.get(b"user-agent", b"").decode("latin-1")
         keys: dict[str, tuple[str, ...]] = {"aws:securetransport": ("false",)}
-        if agent:
-            keys["aws:useragent"] = (agent,)
+        for name, header in _KEYS_OF_HEADERS.items():
+            value = headers.get(header)
+            if value:
+                keys[name] = (value.decode("latin-1"),)
         identified = Identified(identity, keys, self._strict)
         if not self._strict:
             return caller._replace(identified=identified)

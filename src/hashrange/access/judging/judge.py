@@ -21,7 +21,16 @@ from typing import Any, Final
 import orjson
 
 from hashrange.access.judging.acts import EVERYTHING, Act, Attributes, Keys, acts
-from hashrange.access.policies import Attached, Decision, Policy, PolicyError, Request, evaluate, parse
+from hashrange.access.policies import (
+    Attached,
+    Decision,
+    Policy,
+    PolicyError,
+    Request,
+    Uses,
+    evaluate,
+    parse,
+)
 from hashrange.access.policies.requests import principal_keys
 from hashrange.access.users import Identity
 from hashrange.errors import AccessDeniedException
@@ -34,6 +43,9 @@ from hashrange.values import AttributeValue
 
 _log = logging.getLogger(__name__)
 
+WOULD_REFUSE: Final = "strict would refuse a request"
+"""The event of the log; `hashrange policy suggest` reads it."""
+_LEADING_KEYS: Final = "dynamodb:leadingkeys"
 _ORDINALS: Final = ("first", "second", "third", "fourth")
 _POLICIES_MAX: Final = 200
 # Whoever may change policies has to be able to mend one that cannot be read.
@@ -43,11 +55,13 @@ _MENDING: Final = frozenset({"GetResourcePolicy", "PutResourcePolicy", "DeleteRe
 @dataclass(frozen=True, slots=True, eq=False)
 class Identified:
     """Who has signed a request. `keys` are the condition keys that the connection gives. `refuses`: what
-    policies do not allow is refused, and not only logged."""
+    policies do not allow is refused, and not only logged. `uses` gets what the requests do, if it is
+    recorded."""
 
     identity: Identity
     keys: Mapping[str, tuple[str, ...]]
     refuses: bool = True
+    uses: Uses | None = None
 
 
 def judged(
@@ -101,7 +115,7 @@ class Judge:
             "aws:epochtime": (str(int(now)),),
             "aws:requestedregion": (caller.region,),
         }
-        self._logged = False
+        self._logged: set[tuple[str, str]] = set()
 
     def refusal(self, act: Act, reader: Reader) -> str | None:
         """Why policies do not allow an act; None if they do, or if it is only logged that they do not."""
@@ -110,10 +124,17 @@ class Judge:
             return None
         if self._identified.refuses:
             return decision.message()
-        if not self._logged:
-            self._logged = True  # a body may run several times
-            fields = {"action": act.action, "why": "; ".join(decision.explained())}
-            _log.warning("strict would refuse a request", extra={"fields": fields})
+        use = act.action, decision.request.resource
+        if use not in self._logged:
+            self._logged.add(use)  # a body may run several times
+            fields = {
+                "user": decision.request.principal.arn,
+                "action": act.action,
+                "resource": decision.request.resource,
+                "leading_keys": decision.request.keys.get(_LEADING_KEYS),
+                "why": "; ".join(decision.explained()),
+            }
+            _log.warning(WOULD_REFUSE, extra={"fields": fields})
         return None
 
     def decide(self, act: Act, reader: Reader) -> Decision:
@@ -128,6 +149,8 @@ class Judge:
         identity = self._identified.identity
         attached = Attached(identity.policies, policies, identity.boundary, identity.session)
         asked = Request(identity.principal, f"dynamodb:{act.action}", arn, account, keys)
+        if self._identified.uses is not None:
+            self._identified.uses.add(asked.action, arn, keys.get(_LEADING_KEYS))
         return evaluate(asked, attached)
 
     def _resource(self, act: Act) -> tuple[str, str]:
@@ -214,7 +237,7 @@ def _named(place: int, values: list[AttributeValue]) -> Keys:
     texts = tuple(dict.fromkeys(map(_text, values)))
     keys: Keys = {f"dynamodb:{_ORDINALS[place]}partitionkeyvalues": texts}
     if place == 0:
-        keys["dynamodb:leadingkeys"] = texts
+        keys[_LEADING_KEYS] = texts
     return keys
 
 

@@ -1,5 +1,5 @@
-"""Resource-based policies: documents attached to tables and streams. They are kept and shown; `access` decides by
-them what a request may do.
+"""Resource-based policies: documents attached to tables and streams. They are kept and shown here; `access`
+decides by them what a request may do.
 
     resource_policies  GetResourcePolicy, PutResourcePolicy, DeleteResourcePolicy
     documents          checks a document, and gives it the form in which the service shows it
