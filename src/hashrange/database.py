@@ -38,7 +38,7 @@ from hashrange.errors import (
 from hashrange.insights.counting import Counting
 from hashrange.operations import REGISTRY, bulk_put, export_filter
 from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
-from hashrange.pace import Task, TurnOver
+from hashrange.pace import Task, TurnOver, freeing
 from hashrange.pace.workers import Workers, call_later, call_now, hold_up
 from hashrange.settings import Settings
 from hashrange.storage import drafts
@@ -302,10 +302,12 @@ class Database:
     def run_aside(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
     ) -> None:
-        """Like `submit`, but called on a worker thread by the work of `start_aside`, without a time limit."""
+        """Like `submit`, on a worker thread without a time limit. May empty the dict `request`."""
         prepared = self._ask(operation, request, caller, done, encode, aside=True)
         if prepared is not None:
             prepared.run_aside()
+            if prepared.outcome.passage is None:  # otherwise an observer may still need the request
+                freeing.take_apart(request)
 
     def _ask(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode, aside: bool
@@ -459,8 +461,7 @@ class Database:
         )
 
     def overview(self, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
-        """The tables for operators: their states, sizes, and the progress of builds; at most `tables_max` of
-        those whose names come after `after`, in the order of the names."""
+        """The states, sizes and builds of at most `tables_max` tables whose names come after `after`."""
         return self.engine.read(lambda reader: overview.tables(reader, after, tables_max))
 
     def overview_of(self, full_name: str) -> dict[str, Any] | None:
@@ -476,8 +477,7 @@ class Database:
             self._next_sweep = now + self.sweep()
 
     def close(self) -> None:
-        """End the running requests, and close the engine. Idempotent. Later requests raise StoreClosed
-        (`storage.failures`), whose text names the remedy."""
+        """End the running requests, and close the engine. Idempotent. Later requests raise StoreClosed."""
         self._workers.close()
         self.background.leave()
         self.engine.close()

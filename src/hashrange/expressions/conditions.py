@@ -19,6 +19,7 @@ from hashrange.expressions.memo import (
     BRIEF_CHARS_MAX,
     LARGE,
     contains_in_list,
+    forgetting,
     memo_of,
     same,
     text_size,
@@ -82,10 +83,12 @@ def condition(
     `tells_size` as in `preparing.prepare`.
     """
     compiled = prepare(_compile_cached, _compile, text, substitutions, parameter, tells_size)
-    values = substitutions.values
-    if len(text) > BRIEF_CHARS_MAX or parameter == "FilterExpression":
+    values, program = substitutions.values, compiled.program
+    if parameter == "FilterExpression":
         values = with_memo(values)
-    return Condition(compiled.program, values, compiled.attributes)
+    elif len(text) > BRIEF_CHARS_MAX:
+        values, program = with_memo(values), forgetting(program)
+    return Condition(program, values, compiled.attributes)
 
 
 def _compile(text: str, names_key: NamesKey) -> Compiled[Test]:

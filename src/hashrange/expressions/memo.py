@@ -11,11 +11,13 @@ the same `id`. A memo belongs to one request, and to one thread at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from hashrange.values import AttributeValue, Item, decode_binary, kind, levels
 from hashrange.values.compare import canonical, canonical_members, has_sets
+
+Test: TypeAlias = Callable[[Item, Mapping[str, AttributeValue]], bool]
 
 _NAME: Final = ""
 LARGE: Final = 32
@@ -36,6 +38,12 @@ class Memo:
         self._item: Item | None = None
         self._once: dict[object, Any] = {}
         self.appended = 0  # members of all lists that one run of an update has joined
+
+    def forget_item(self) -> None:
+        """Drop the current item and its forms. A request may have a hundred memos, each with an item of
+        400 KB: to free all of them at once would make all other threads wait."""
+        self._item = None
+        self._of_item = {}
 
     def _kept(self, value: AttributeValue, item: Item) -> dict[tuple[str, int], Any]:
         if id(value) in self._constants:
@@ -137,6 +145,20 @@ def memo_of(values: Mapping[str, AttributeValue]) -> Memo | None:
     """The memo that the values carry, if any."""
     carrier = values.get(_NAME)
     return None if carrier is None else carrier["memo"]
+
+
+def forgetting(test: Test) -> Test:
+    """The test of a condition, for a write: when it has run, the memo of its values drops the item. A filter
+    keeps it, because a projection may need the same forms."""
+
+    def run(item: Item, values: Mapping[str, AttributeValue]) -> bool:
+        verdict = test(item, values)
+        memo = memo_of(values)
+        if memo is not None:
+            memo.forget_item()
+        return verdict
+
+    return run
 
 
 def same(first: AttributeValue, second: AttributeValue, item: Item, memo: Memo) -> bool:

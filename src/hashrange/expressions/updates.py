@@ -91,9 +91,12 @@ class Update(msgspec.Struct, frozen=True):
         place, so that the item is still refused for its size.
         """
         memo = memo_of(self.values)
-        if memo is not None:
-            memo.appended = 0
-        return _apply_map(item, self.changes, item, self.values)
+        if memo is None:
+            return _apply_map(item, self.changes, item, self.values)
+        memo.appended = 0
+        updated = _apply_map(item, self.changes, item, self.values)
+        memo.forget_item()
+        return updated
 
     def create(self, key: Item) -> Item:
         """The item that the update makes if there is none yet: `apply` to an item of only the key, except

@@ -4,6 +4,7 @@
     workers    threads for work that takes longer
     texts      large JSON texts, decoded piece by piece
     answers    large answers, encoded piece by piece
+    freeing    large requests, freed piece by piece
     garbage    when the garbage collector looks for cycles
 
 The goal: nobody waits longer than 50 ms beside what programs send (requests up to 1 MB, full pages, batches,

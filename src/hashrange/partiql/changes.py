@@ -20,6 +20,7 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.expressions import updates
+from hashrange.expressions.memo import forgetting
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.partiql import access as accesses
 from hashrange.partiql.prepared import Bound
@@ -103,7 +104,7 @@ def _absent(item: Item) -> bool:
 def _bound_test(access: accesses.Access, bound: Bound) -> Callable[[Item], bool] | None:
     if access.rest is None:
         return None
-    rest, values = access.rest, bound.values
+    rest, values = forgetting(access.rest), bound.values
     return lambda item: rest(item, values)
 
 

@@ -67,3 +67,8 @@ class ItemChange:
         self.new_item = new_item
         self.new_size = records.size_of(new) if new is not None else 0
         self.units: WriteUnits = NOTHING_WRITTEN
+
+    def forget_items(self) -> None:
+        """Drop the decoded items, when nobody needs them any more."""
+        self.old_item = None
+        self.new_item = None
