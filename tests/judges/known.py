@@ -205,8 +205,10 @@ def _changed(document: Json, change: Callable[[Json], Json | None]) -> Iterator[
 
 def _inert(document: Json) -> Json:
     """A statement that applies to nothing, because a document needs one."""
-    principal = {"Principal": "*"} if any("Principal" in part or "NotPrincipal" in part
-                                          for part in _listed(document["Statement"])) else {}  # fmt: skip
+    is_on_resource = any(
+        "Principal" in part or "NotPrincipal" in part for part in _listed(document["Statement"])
+    )
+    principal = {"Principal": "*"} if is_on_resource else {}
     return {"Effect": "Deny", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::none"} | principal
 
 

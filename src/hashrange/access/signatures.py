@@ -122,9 +122,7 @@ class Verifier:
         key_id, date, region = _scope(signed.credential, stamp, self._service)
         names = _names(signed.signed_headers, headers)
         now = self._now()
-        key = self._keys.get(key_id, _NOBODY)
-        if not hmac.compare_digest(key.token.encode(), signed.token.encode()):
-            key = _NOBODY
+        key = self._known(key_id, signed.token)
         canonical = b"\n".join((
             method,
             _path(target),
@@ -147,6 +145,13 @@ class Verifier:
         _check_time(signed_at, now, signed.expires_seconds)
         if not hmac.compare_digest(own.encode(), signed.signature.encode()):
             raise InvalidSignatureException(_MISMATCH)
+        return key
+
+    def _known(self, key_id: str, token: str) -> Key:
+        """The key with this id and session token; `_NOBODY` if there is none."""
+        key = self._keys.get(key_id)
+        if key is None or not hmac.compare_digest(key.token.encode(), token.encode()):
+            return _NOBODY
         return key
 
     def _signing_key(self, key: Key, date: str, region: str) -> hmac.HMAC:
