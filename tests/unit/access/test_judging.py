@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from hashrange.access.judging import Identified
-from hashrange.access.judging.acts import acts
 from hashrange.access.policies import Principal, parse
 from hashrange.access.users import Identity
 from hashrange.clock import ManualClock
@@ -120,26 +119,6 @@ UNDECIDED = {
     *("CreateGlobalTable", "UpdateGlobalTable", "DescribeGlobalTable"),
     *("UpdateGlobalTableSettings", "DescribeGlobalTableSettings"),
 }
-
-
-def test_searches_name_an_index_and_no_condition_keys() -> None:
-    [request] = REQUESTS["SearchVectors"]
-    [act] = acts("SearchVectors", request)
-    assert (act.action, act.table, act.index, act.items, act.keys) == (
-        "SearchVectors",
-        MAIN,
-        "nearby",
-        None,
-        {},
-    )
-
-
-def test_global_tables_are_resources_of_their_own() -> None:
-    request = {"GlobalTableName": MAIN, "ReplicationGroup": [{"RegionName": "eu-west-1"}]}
-    made = acts("CreateGlobalTable", request)
-    assert [(act.table, act.resource) for act in made] == [("", f"global-table/{MAIN}"), (MAIN, "")]
-    assert len(acts("DescribeGlobalTable", {"GlobalTableName": MAIN})) == 1
-
 
 
 @pytest.mark.parametrize("operation", sorted(REGISTRY))
