@@ -1,8 +1,8 @@
 """`python -m bench.signatures`: what it costs to verify a signature, and to refuse one.
 
 A genuine request, the same with a wrong signature, and one with a key that the server does not know are
-verified in turn, many times. The best of several rounds counts, because other programs only make a round
-longer. The refusals should cost the same: otherwise their time would tell whether a key exists.
+verified in turn, many times. CPU time counts, and the best of several rounds, because other programs only make
+it longer. The refusals should cost the same: otherwise their time would tell whether a key exists.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def headers_of(**changes: tuple[bytes, bytes]) -> dict[bytes, bytes]:
 
 
 def microseconds(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The microseconds of a call: the best round of each. The rounds of all take turns."""
+    """The CPU microseconds of a call: the best round of each. The rounds of all take turns."""
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(ROUNDS):
         for name, function in calls.items():
-            began = time.perf_counter()
+            began = time.process_time()
             for _ in range(CALLS):
                 function()
-            best[name] = min(best[name], (time.perf_counter() - began) / CALLS * 1e6)
+            best[name] = min(best[name], (time.process_time() - began) / CALLS * 1e6)
     return best
 
 

@@ -17,7 +17,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -119,7 +118,8 @@ class Verifier:
         if signed.algorithm != ALGORITHM:
             raise _unsupported(signed.algorithm)
         stamp, signed_at = _moment(signed.stamp)
-        key_id, date, region = _scope(signed.credential, stamp, self._service)
+        scope = _right_scope(signed.credential, stamp[:8], self._service)
+        key_id, date, region = scope or _scope(signed.credential, stamp, self._service)
         names = _names(signed.signed_headers, headers)
         now = self._now()
         key = self._known(key_id, signed.token)
@@ -212,8 +212,10 @@ def _header_parts(authorization: bytes, headers: Headers) -> tuple[str, str, str
     """The algorithm, the credential, the signed headers and the signature of an Authorization header."""
     start, _, signature = authorization.rpartition(b"Signature=")
     if signature.isalnum() and len(start) <= _PARTS_BYTES_MAX:
-        with suppress(ServiceError):  # a text for this error has to name the whole header, as below
+        try:
             return *_parts(start, b"x-amz-date" in headers or b"date" in headers), signature.decode()
+        except ServiceError:
+            pass  # the text of the error has to name the whole header, as below
     parts = header_parameters(authorization, headers)
     return parts["Algorithm"], parts["Credential"], parts["SignedHeaders"], parts["Signature"]
 
@@ -253,6 +255,17 @@ def _moment(stamp: str) -> tuple[str, float]:
 def _seconds(stamp: str) -> float:
     """Epoch seconds of a time in the basic form. Cached, because many requests have the same second."""
     return datetime.strptime(stamp, _BASIC).replace(tzinfo=UTC).timestamp()
+
+
+@lru_cache(_PARTS_MAX)
+def _right_scope(credential: str, date: str, service: str) -> tuple[str, str, str] | None:
+    """As `_scope`; None if the scope is wrong or very long. Cached, because a client sends it all day."""
+    if len(credential) > _PARTS_BYTES_MAX:
+        return None
+    try:
+        return _scope(credential, date, service)
+    except ServiceError:
+        return None  # the text of the error has to name the whole time
 
 
 def _scope(credential: str, stamp: str, service: str) -> tuple[str, str, str]:

@@ -13,12 +13,15 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import hashrange
-from hashrange.access.judging import Gate
+from hashrange.access.judging import Gate, Identified
 from hashrange.access.judging.accounts import CROSS_ACCOUNT
-from hashrange.access.users import read
+from hashrange.access.policies import Principal
+from hashrange.access.users import Identity, read
 from hashrange.clock import SystemClock
 from hashrange.database import Database
+from hashrange.errors import AccessDeniedException
 from hashrange.operations import REGISTRY
+from hashrange.operations.context import Caller
 from hashrange.server import running
 from hashrange.settings import Settings
 
@@ -263,3 +266,14 @@ def test_without_policies_another_account_is_refused_as_before() -> None:
         clients[0].put_resource_policy(ResourceArn=ARN, Policy=text)
         with pytest.raises(ClientError, match="AccessDeniedException"):
             clients[1].get_item(TableName=ARN, Key=KEY)
+
+
+def test_a_request_that_is_only_logged_does_not_reach_another_account() -> None:
+    root = Identity(Principal(f"arn:aws:iam::{GUEST}:root", GUEST, "Account"))
+    with Database.in_memory(settings=Settings(separate_accounts=True)) as database:
+        database.interest.judge()
+        for refuses in (True, False):
+            caller = Caller(account_id=GUEST, identified=Identified(root, {}, refuses))
+            with pytest.raises(AccessDeniedException) as raised:
+                database.execute("GetItem", {"TableName": ARN, "Key": KEY}, caller)
+            assert ("resource-based policy" in str(raised.value)) is refuses
