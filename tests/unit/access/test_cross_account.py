@@ -35,6 +35,7 @@ FULL: dict[str, Any] = {
 }  # fmt: skip
 
 Statement = dict[str, Any]
+CONNECT: Any = boto3.client
 
 
 def grant(actions: Any = "dynamodb:*", resource: Any = ARN, principal: Any = BOB, **more: Any) -> Statement:
@@ -78,7 +79,7 @@ def in_process() -> Iterator[World]:
     with hashrange.local() as database:
 
         def client(account: str, service: str = "dynamodb") -> Any:
-            return boto3.client(
+            return CONNECT(
                 service, region_name="us-east-1", aws_access_key_id=account, aws_secret_access_key="any"
             )
 
@@ -117,7 +118,7 @@ def over_http() -> Iterator[World]:
         with running(database) as url:
 
             def client(key: str, service: str = "dynamodb") -> Any:
-                return boto3.client(
+                return CONNECT(
                     service, endpoint_url=url, region_name="us-east-1", aws_access_key_id=key,
                     aws_secret_access_key="a-long-secret", config=Config(retries={"total_max_attempts": 1}),
                 )  # fmt: skip

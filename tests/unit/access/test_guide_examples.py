@@ -327,7 +327,7 @@ class Clients:
 def clients(tmp_path: Path) -> Iterator[tuple[Any, Clients]]:
     settings = Settings(separate_accounts=True, separate_regions=True, backup_dir=str(tmp_path))
     with hashrange.local(settings=settings) as database:
-        options = {"region_name": REGION, "aws_access_key_id": ACCOUNT, "aws_secret_access_key": "any"}
+        options: Any = {"region_name": REGION, "aws_access_key_id": ACCOUNT, "aws_secret_access_key": "any"}
         made = Clients(boto3.client("dynamodb", **options), boto3.client("dynamodbstreams", **options))
         make_tables(made.tables)
         made.stream_arn = made.tables.describe_table(TableName="GameScores")["Table"]["LatestStreamArn"]

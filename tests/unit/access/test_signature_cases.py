@@ -176,14 +176,17 @@ def test_a_request_that_is_signed_in_its_query(
         verified(sent(another(signature)))
 
 
-class _Signer(S3SigV4Auth):  # type: ignore[misc]
+SIGNER: Any = botocore.auth.SigV4Auth
+
+
+class _Signer(S3SigV4Auth):
     """botocore's signer, with paths as they are, and without the header that it adds for S3."""
 
     def _modify_request_before_signing(self, request: Any) -> None:
-        botocore.auth.SigV4Auth._modify_request_before_signing(self, request)
+        SIGNER._modify_request_before_signing(self, request)
 
     def payload(self, request: Any) -> str:
-        return str(botocore.auth.SigV4Auth.payload(self, request))
+        return str(SIGNER.payload(self, request))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hashrange.access.judging.acts import Act
 from hashrange.access.judging.statements import statement_act
 from hashrange.errors import ServiceError
-from hashrange.operations.context import Caller, Context, Request, scope_of
+from hashrange.operations.context import Answer, Caller, Context, Request, scope_of
 from hashrange.operations.statements import batch_execute_statement
 from hashrange.settings import Settings
 from hashrange.tables.data.capacity import NO_BILL
@@ -42,7 +42,8 @@ def judged_batch(
         if not any(refusals):
             return body(reader)
         allowed = [content for content, refusal in zip(statements, refusals, strict=True) if refusal is None]
-        answer, bill = {"Responses": []}, NO_BILL
+        answer: Answer = {"Responses": []}
+        bill = NO_BILL
         if allowed:
             # (a batch needs neither new ids nor what operations keep, and its bill is wanted)
             context = Context(caller, now, settings, str, scope, billed=True)
