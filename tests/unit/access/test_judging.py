@@ -352,7 +352,7 @@ def batch(*texts: str) -> Json:
 
 def test_a_statement_of_a_batch_that_is_not_allowed_fails_by_itself(database: Database) -> None:
     own = statement(ForAllValues__StringEquals={"dynamodb:LeadingKeys": "a"})
-    keys = ("b2", "a1", "c3")
+    keys = (("b", 2), ("a", 1), ("c", 3))
     reads = [f"SELECT pk FROM \"{MAIN}\" WHERE pk = '{key}' AND sk = {sort}" for key, sort in keys]
     request = batch(*reads) | {"ReturnConsumedCapacity": "TOTAL"}
     answer = database.execute("BatchExecuteStatement", request, caller(own))

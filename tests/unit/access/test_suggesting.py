@@ -23,7 +23,8 @@ INDEX = f"{TABLE}/index/by-game"
 def test_uses_are_grouped_without_allowing_more() -> None:
     uses = Uses()
     for use in ("GetItem a", "Query a", "Query b", "GetItem b", "Scan b"):
-        uses.add(*use.split(), None)
+        action, _, resource = use.partition(" ")
+        uses.add(action, resource, None)
     uses.add("Query", "c", None)
     uses.add("GetItem", "c", None)
     assert uses.policy() == {
