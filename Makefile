@@ -19,6 +19,8 @@ EXAMPLES ?= 2000
 BENCH    ?=
 CONSISTENCY ?=
 PYTEST   ?=
+# Where this is set, each server and each worker of pytest compiles all of its modules anew: half a second of one core.
+unexport PYTHONDONTWRITEBYTECODE
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
 NODE     := tests/clients/node tests/judges/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
@@ -46,9 +48,23 @@ COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/uni
 # Tests that mostly wait for other programs: twice as many side by side as there are cores.
 WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
-test: lint types layers pytest  ## Run what needs no program of others: style, types, layers and the quick tests, in minutes
+# Each of CHECKS keeps one core busy, each of SUITES all of them.
+CHECKS := lint types layers
+SUITES := long postgres examples test-compiled
 
-gate: site long postgres examples test-compiled  ## Run the rest: the site, clients, brokers, crashes, PostgreSQL, a browser, compiled
+# Each worker gets a row of tests that follow each other, which share the fixtures of their modules; one that
+# comes to its end takes half of what another has left.
+SHARING := --dist worksteal --durations=25
+
+test: $(CHECKS) pytest  ## Run what needs no program of others: style, types, layers and the quick tests, in minutes
+
+gate: site $(SUITES)  ## Run the rest: the site, clients, brokers, crashes, PostgreSQL, a browser, compiled
+
+.PHONY: ci
+ci: $(VENV)/.develop  ## Run both, side by side where that is quicker
+	@# Compiling is done on one core for half of its time, and the set-up of clients waits for downloads.
+	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target $(CHECKS) compile site $(CLIENTS)
+	@$(MAKE) --no-print-directory pytest $(SUITES)
 
 lint: $(VENV)/.develop  ## Check the style
 	$(BIN)/ruff check .
@@ -60,15 +76,15 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
 pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name")
-	$(BIN)/python -m pytest -n auto --durations=25 $(QUICK) $(PYTEST)
+	$(BIN)/python -m pytest -n auto $(SHARING) $(QUICK) $(PYTEST)
 
 .PHONY: long
 long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need programs of others (PYTEST="-k name")
-	$(BIN)/python -m pytest -n auto --durations=25 $(LONG) $(PYTEST)
+	$(BIN)/python -m pytest -n auto $(SHARING) $(LONG) $(PYTEST)
 
 .PHONY: postgres
 postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
-	$(BIN)/python -m pytest -n $(WAITING) --durations=25 --postgres tests $(PYTEST)
+	$(BIN)/python -m pytest -n $(WAITING) $(SHARING) --postgres tests $(PYTEST)
 
 .PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser
@@ -85,7 +101,7 @@ fast: $(VENV)/.develop
 	@[ $(COMPILE) = no ] || $(BIN)/python tools/compiled.py build || true
 
 test-compiled: $(VENV)/.develop compile  ## Run on the compiled hot path what compiling can change
-	$(COMPILED)/python -m pytest -n auto --durations=25 $(COMPILING) $(PYTEST)
+	$(COMPILED)/python -m pytest -n auto $(SHARING) $(COMPILING) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)
@@ -194,7 +210,8 @@ $(VENV)/feast/.installed: pyproject.toml | $(BIN)/python
 	$(VENV)/feast/bin/python -m pip install --quiet 'feast[aws]>=0.60' --editable .
 	@touch $@
 
-$(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python
+# (not beside the one above: both build this package in this folder)
+$(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python $(VENV)/aioboto3/.installed
 	$(BIN)/python -m venv $(VENV)/in-process
 	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable . --editable packages/patterns
 	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary :all: \

@@ -38,8 +38,10 @@ class ParallelBuild(build_ext):
                 extra_postargs=[*ext.extra_compile_args, *OPTIONS],
             )
 
+        # The largest first, so that no core waits for the last.
+        sources = sorted(ext.sources, key=os.path.getsize, reverse=True)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            ext.extra_objects = [name for names in pool.map(compiled, ext.sources) for name in names]
+            ext.extra_objects = [name for names in pool.map(compiled, sources) for name in names]
         ext.sources = []
         super().build_extension(ext)
 

@@ -3,6 +3,8 @@
 On a shared machine requests per second vary by half from run to run; the number of instructions varies by
 less than one percent. So this shows small losses that `bench` cannot see. With `--against` another build
 takes the same load, and the ratio is printed; `--functions` prints the most expensive functions of both.
+`--with=--throttle` counts a server with such options too, and prints the ratio to the server without them;
+`--with=top` one whose requests `hashrange top` looks at.
 
 The server runs under valgrind's callgrind (Debian, Ubuntu: apt-get install valgrind), which makes it some
 fifty times slower. So the clock that measures turns and latencies is stopped: otherwise every request would
@@ -15,13 +17,16 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -37,6 +42,7 @@ WARM_UP_REQUESTS = 400
 START_SECONDS_MAX = 120
 ANSWER_SECONDS_MAX = 120
 DISTINCT_REQUESTS = 500
+LOOKED = "top"
 
 _SERVE = (
     "import itertools, runpy, sys, time; time.perf_counter = itertools.repeat(1.0).__next__; "
@@ -54,39 +60,64 @@ class Counted:
     by_function: dict[str, float]
 
 
-def count(python: Path, workload: str, requests: int, auth: str = "off") -> Counted:
-    """Run the server of an interpreter under a load, and count instructions; `auth` is its --auth. Raises
-    FileNotFoundError, TimeoutError."""
+def count(python: Path, workload: str, requests: int, options: str = "") -> Counted:
+    """Run the server of an interpreter under a load, and count instructions. `options` are those of the
+    server; `LOOKED`: somebody looks at its requests. Raises FileNotFoundError, TimeoutError."""
     with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
-        out = Path(folder) / "callgrind"
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", str(python), "-c", _SERVE]
-        command += ["serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
-        sign = None
-        if auth != "off":
+        serve, sign = served(python, folder), None
+        if options != LOOKED:
+            serve += shlex.split(options.replace("FOLDER", folder))
+        if "--auth" in serve:
             signing.write_users(Path(folder) / "users.json")
-            command += ["--auth", auth, "--users", str(Path(folder) / "users.json")]
             sign = signing.signed
-        # Equal hashes, so that dicts take equally long in each run.
-        environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
-        server = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
-        )
-        try:
-            port = _port(server)
-            encoded = _prepared(workload, port, sign)
-            _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
-            _control(server, "--zero")
-            _send(port, islice(cycle(encoded), requests))
-            _control(server, "--dump")
-        finally:
-            server.kill()
-            server.wait()
-        dump = max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
-        found = _TOTALS.findall(dump.read_text(errors="replace"))
-        return Counted(max(map(int, found)) / requests, _functions(dump, requests))
+        prepare = partial(prepared, workload, sign=sign)
+        dump = dumped(serve, folder, prepare, requests, is_looked_at=options == LOOKED)
+        totals = _TOTALS.findall(dump.read_text(errors="replace"))
+        return Counted(max(map(int, totals)) / requests, _functions(dump, requests))
 
 
-def _port(server: subprocess.Popen[bytes]) -> int:
+def served(python: Path, folder: str) -> list[str]:
+    """The command of Hashrange's server, with a new data directory in `folder`."""
+    return [str(python), "-c", _SERVE, "serve", "--port", "0", "--data-dir", str(Path(folder) / "data")]
+
+
+def dumped(
+    serve: list[str],
+    folder: str,
+    prepare: Callable[[int], list[bytes]],
+    requests: int,
+    *,
+    is_looked_at: bool = False,
+) -> Path:
+    """Run a server under valgrind, send so many requests, and return callgrind's file, which is in `folder`.
+
+    `prepare` makes the requests for the server at a port; they are sent again and again. `is_looked_at`:
+    somebody looks at the heat on the admin plane before. Raises FileNotFoundError, TimeoutError.
+    """
+    out = Path(folder) / "callgrind"
+    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *serve]
+    # Equal hashes, so that dicts take equally long in each run.
+    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": ""}
+    server = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, cwd=folder
+    )
+    try:
+        port, admin_url = _started(server)
+        if is_looked_at:
+            urllib.request.urlopen(f"{admin_url}/heat", timeout=START_SECONDS_MAX).close()
+        encoded = prepare(port)
+        _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
+        _control(server, "--zero")
+        _send(port, islice(cycle(encoded), requests))
+        _control(server, "--dump")
+    finally:
+        server.kill()
+        server.wait()
+    return max(Path(folder).glob("callgrind*"), key=lambda path: path.stat().st_mtime_ns)
+
+
+def _started(server: subprocess.Popen[bytes]) -> tuple[int, str]:
+    """The port of the server, and the URL of its admin plane; "" for a server without one."""
     assert server.stdout is not None
     log: list[str] = []
     ended = threading.Timer(START_SECONDS_MAX, server.kill)
@@ -95,17 +126,18 @@ def _port(server: subprocess.Popen[bytes]) -> int:
         for line in server.stdout:
             log.append(line.decode(errors="replace"))
             match = re.search(r"http://127\.0\.0\.1:(\d+)", log[-1])
+            admin = re.search(r"\badmin\W+(http://[^\s\"',]+)", log[-1])
             if match:
                 # Keep reading, so that the server never waits for a reader of its log.
                 threading.Thread(target=server.stdout.read, daemon=True).start()
-                return int(match[1])
+                return int(match[1]), admin[1] if admin else ""
     finally:
         ended.cancel()
     raise TimeoutError("the server did not start:\n" + "".join(log)[-2000:])
 
 
-def _prepared(name: str, port: int, sign: Sign | None) -> list[bytes]:
-    """Make and fill the tables of a workload; return its requests as bytes."""
+def prepared(name: str, port: int, sign: Sign | None = None) -> list[bytes]:
+    """Make and fill the tables of a workload; return its requests as bytes. `sign` makes their signatures."""
     workload = WORKLOADS[name]
     for one in workload.tables:
         call(port, TABLES[one].create, sign)
@@ -186,7 +218,14 @@ def main(arguments: list[str] | None = None) -> int:
         "--functions", type=int, default=0, metavar="ROWS", help="show the most expensive compiled functions"
     )
     parser.add_argument(
-        "--auth", choices=signing.MODES, default="off", help="whether the server verifies signatures (off)"
+        "--with",
+        dest="options",
+        action="append",
+        default=[],
+        metavar="OPTIONS",
+        help="count a server with these options too, such as --with=--throttle, "
+        "--with='--record FOLDER/load' or --with='--auth strict --users FOLDER/users.json', for which the "
+        f"requests are signed; {LOOKED}: one whose requests are looked at; may be repeated",
     )
     given = parser.parse_args(arguments)
     if shutil.which("valgrind") is None:
@@ -200,9 +239,13 @@ def main(arguments: list[str] | None = None) -> int:
     counted: dict[str, list[Counted]] = {}
     for name in given.workloads:
         print(f"counting {name} ...", file=sys.stderr)
-        counted[name] = [count(python, name, given.requests, given.auth) for python in pythons]
+        counted[name] = [count(python, name, given.requests) for python in pythons]
         if given.functions:
             print(render_functions(counted[name], given.functions))
+        for options in given.options:
+            print(f"counting {name} with {options} ...", file=sys.stderr)
+            with_options = count(given.python, name, given.requests, options)
+            counted[f"{name} {options}"] = [with_options, counted[name][0]]
     print(render_totals(counted))
     return 0
 

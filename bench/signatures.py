@@ -1,8 +1,8 @@
 """`python -m bench.signatures`: what it costs to verify a signature, and to refuse one.
 
 A genuine request, the same with a wrong signature, and one with a key that the server does not know are
-verified in turn, many times. CPU time counts, and the best of several rounds, because other programs only make
-it longer. The refusals should cost the same: otherwise their time would tell whether a key exists.
+verified in turn, many times. CPU time counts, and the best of several rounds, because other programs only
+make it longer. The refusals should cost the same: otherwise their time would tell whether a key exists.
 """
 
 from __future__ import annotations

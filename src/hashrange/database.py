@@ -33,10 +33,12 @@ from hashrange.errors import (
     UnknownOperationException,
     ValidationException,
     bare,
+    unacknowledged,
 )
 from hashrange.insights.counting import Counting
 from hashrange.operations import REGISTRY, bulk_put, export_filter
 from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
+from hashrange.operations.terms import Terms
 from hashrange.pace import Task, TurnOver, freeing
 from hashrange.pace.workers import Workers, call_later, call_now, hold_up
 from hashrange.settings import Settings
@@ -99,6 +101,7 @@ class Database:
     ) -> None:
         self.engine = engine
         self.settings = settings
+        self._terms = Terms(settings)
         self.clock = clock if clock is not None else clock_of(engine)
         self.background = Background(sharing=sharing_of(engine, _new_id()))
         self.imports = Importer(engine, settings)
@@ -203,7 +206,7 @@ class Database:
             shapes.check_types(operation, request)
             raise
         except CommitError as error:  # the engine has logged it once for the whole batch
-            raise _unacknowledged(error)  # noqa: B904 (it has its cause)
+            raise unacknowledged(error)  # noqa: B904 (it has its cause)
         except ServiceError as error:
             if error.bill is not None and self.charge is not None:
                 self.charge(operation, caller, error.bill)
@@ -228,7 +231,7 @@ class Database:
             body = self._decided(passage, entry, operation, request, caller, body)
             result = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
         except StorageError as error:
-            failure = _unacknowledged(error) if isinstance(error, CommitError) else error
+            failure = unacknowledged(error) if isinstance(error, CommitError) else error
         except Exception as error:
             failure = self.translated(operation, request, error)
         if failure is None and entry.consumes:
@@ -378,18 +381,21 @@ class Database:
         caller: Caller,
         left: frozenset[int] = NONE_LEFT,
     ) -> Callable[[Any], Any]:
-        older = self.settings.older_words
-        shapes.check(operation, request, older=older)
-        settings = self.settings
-        scope = ""
-        if settings.separate_accounts or settings.separate_regions:
-            scope = scope_of(caller.account_id, caller.region, settings)
+        terms = self._terms
+        if terms.settings is not self.settings:
+            terms = self._terms = Terms(self.settings)
+        test = entry.test
+        if test is None:
+            test = entry.test = shapes.test_of(operation)
+        if not shapes.quick.fits(test, request):
+            shapes.check(operation, request, older=terms.older_words)
+        scope = scope_of(caller.account_id, caller.region, self.settings) if terms.has_scopes else ""
         billed = self.charge is not None or self.interest.costs
-        context = Context(caller, self.clock.now(), settings, _new_id, scope, billed, left, self._kept)
+        context = Context(caller, self.clock.now(), self.settings, _new_id, scope, billed, left, self._kept)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
-            raise shapes.spoken(operation, request, error, older=older) from None
+            raise shapes.spoken(operation, request, error, older=terms.older_words) from None
 
     def translated(self, operation: str, request: Request, error: Exception) -> Exception:
         """The error for the client. As in DynamoDB, a type error takes precedence over a rule's error."""
@@ -399,7 +405,7 @@ class Database:
             except Exception as earlier:
                 return earlier
         elif isinstance(error, CommitError):  # the engine has logged it once for the whole batch
-            return _unacknowledged(error)
+            return unacknowledged(error)
         elif isinstance(error, StorageError):
             # The text of the error is enough: a traceback would not help an operator.
             _log.error("the store failed: %s", error)
@@ -586,14 +592,6 @@ class _Outcome:
         if charge is not None and isinstance(error, ServiceError) and error.bill is not None:
             charge(self.operation, self.caller, error.bill)
         self.done(None, error)
-
-
-def _unacknowledged(error: CommitError) -> InternalServerError:
-    """The client's error for a commit that failed or whose outcome is unknown. The cause is set here because
-    a compiled `raise ... from` does not set it."""
-    answer = InternalServerError(INTERNAL)
-    answer.__cause__ = error
-    return answer
 
 
 def _new_id() -> str:

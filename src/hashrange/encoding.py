@@ -38,7 +38,6 @@ Property-tested: packed order = value order. Knows nothing of tables.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import blake2b, md5
 from typing import Final
 
@@ -49,6 +48,9 @@ PLACE_BYTES: Final = 8
 _UNIQUE_BYTES: Final = 16
 PARTITION_BYTES: Final = PLACE_BYTES + _UNIQUE_BYTES
 TIE_BYTES: Final = 64
+
+_KEPT_MAX: Final = 16_384
+"""The partitions of so many keys of each type are kept, because to compute one takes two digests."""
 
 _PAIRS: Final = {f"{pair:02}": pair + 1 for pair in range(100)}
 _INVERT: Final = bytes(255 - byte for byte in range(256))
@@ -142,19 +144,32 @@ def partition_of_one(value: AttributeValue) -> bytes:
     """Like `partition_of`, for a key with one partition key value, as those of base tables are."""
     for name, content in value.items():
         if name == "S":
-            return _digest(content.encode())
+            kept = _of_texts.get(content)
+            return kept if kept is not None else _keep(_of_texts, content, _digest(content.encode()))
         if name == "N":
-            return _number_digest(content)
-        return _digest(decode_binary(content))
+            kept = _of_numbers.get(content)
+            return kept if kept is not None else _keep(_of_numbers, content, _number_digest(content))
+        kept = _of_binaries.get(content)
+        return kept if kept is not None else _keep(_of_binaries, content, _digest(decode_binary(content)))
     raise ValueError("an attribute value without a type")
 
 
-@lru_cache(maxsize=16_384)
+_of_texts: Final[dict[str, bytes]] = {}
+_of_numbers: Final[dict[str, bytes]] = {}
+_of_binaries: Final[dict[str, bytes]] = {}
+
+
+def _keep(partitions: dict[str, bytes], content: str, partition: bytes) -> bytes:
+    if len(partitions) >= _KEPT_MAX:
+        partitions.clear()
+    partitions[content] = partition
+    return partition
+
+
 def _digest(key: bytes) -> bytes:
     return _place(key) + blake2b(key, digest_size=_UNIQUE_BYTES).digest()
 
 
-@lru_cache(maxsize=16_384)
 def _number_digest(text: str) -> bytes:
     return _place(oracle_number(text)) + blake2b(pack_number(text), digest_size=_UNIQUE_BYTES).digest()
 

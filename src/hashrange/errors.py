@@ -321,6 +321,14 @@ NAME_EMPTY: Final = "Empty attribute name"
 INTERNAL: Final = "Internal server error"
 
 
+def unacknowledged(cause: Exception) -> InternalServerError:
+    """The client's error for a commit that failed or whose outcome is unknown. The cause is set here because
+    a compiled `raise ... from` does not set it."""
+    answer = InternalServerError(INTERNAL)
+    answer.__cause__ = cause
+    return answer
+
+
 def bare(error: Exception) -> Exception:
     """The error that a body raised; a `ServiceError` and the errors that led to it lose their tracebacks.
 

@@ -50,9 +50,30 @@ _UNKNOWN_OPERATION: Final = b"<UnknownOperationException/>\n"
 _CALLERS_CACHED_MAX: Final = 10_000
 _AUTHORIZATION_CACHED_BYTES_MAX: Final = 2_048
 
+# Compiled code reads a final name at once; an attribute of a module it has to look up.
+_loads: Final = orjson.loads
+_dumps: Final = orjson.dumps
+
 _log = logging.getLogger(__name__)
 
-Headers = Mapping[bytes, bytes]
+Headers = dict[bytes, bytes]
+
+LOWER_NAMES: Final = {
+    b"Accept": b"accept", b"accept": b"accept", b"Accept-Encoding": b"accept-encoding",
+    b"accept-encoding": b"accept-encoding", b"amz-sdk-invocation-id": b"amz-sdk-invocation-id",
+    b"amz-sdk-request": b"amz-sdk-request", b"Authorization": b"authorization",
+    b"authorization": b"authorization", b"Connection": b"connection", b"connection": b"connection",
+    b"Content-Length": b"content-length", b"content-length": b"content-length",
+    b"Content-Type": b"content-type", b"content-type": b"content-type", b"Date": b"date", b"date": b"date",
+    b"Host": b"host", b"host": b"host", b"User-Agent": b"user-agent", b"user-agent": b"user-agent",
+    b"X-Amz-Api-Version": b"x-amz-api-version", b"x-amz-api-version": b"x-amz-api-version",
+    b"X-Amz-Date": b"x-amz-date", b"x-amz-date": b"x-amz-date",
+    b"X-Amz-Security-Token": b"x-amz-security-token", b"x-amz-security-token": b"x-amz-security-token",
+    b"X-Amz-Target": b"x-amz-target", b"x-amz-target": b"x-amz-target",
+    b"X-Amz-User-Agent": b"x-amz-user-agent", b"x-amz-user-agent": b"x-amz-user-agent",
+}  # fmt: skip
+"""The names of the headers that SDKs send, as they spell them. Compiled modules share their constants, so the
+values are the very objects by which headers are looked up below, and need not be compared with them."""
 
 
 class Form(msgspec.Struct, frozen=True, gc=False):
@@ -113,6 +134,7 @@ class Wire:
         "_admin",
         "_callers",
         "_interest",
+        "_last",
         "_operations",
         "_page",
         "_region",
@@ -136,6 +158,8 @@ class Wire:
         self._operations = operations
         self._interest = interest
         self._callers: dict[bytes, Caller] = {}
+        # The beginning of the header that was read last, up to the signature; at first one that none has.
+        self._last: tuple[bytes, Caller] = (b"\0", Caller())
         self._targets: dict[bytes, str] = {}  # a cache, for operations that exist
 
     @property
@@ -178,7 +202,8 @@ class Wire:
                 # recordings: if he asks for an operation that exists.
                 self._operation(target_header)
                 self._caller(target, headers)
-            request = texts.loads(body)
+            # (most texts are small: `texts` is not compiled)
+            request = _loads(body) if len(body) <= texts.WINDOW_BYTES else texts.loads(body)
             if type(request) is not dict:
                 raise errors.SerializationException()
             operation = self._targets.get(target_header) or self._operation(target_header)
@@ -213,7 +238,7 @@ class Wire:
 
     def _caller(self, target: bytes, headers: Headers) -> Caller:
         authorization = headers.get(b"authorization")
-        if b"?" in target:
+        if len(target) > 1 and b"?" in target:
             query = target.partition(b"?")[2].decode("latin-1")
             parameters = dict(parse_qsl(query, keep_blank_values=True))
             if "X-Amz-Algorithm" in parameters:
@@ -223,11 +248,16 @@ class Wire:
         if authorization is None:
             raise errors.MissingAuthenticationTokenException(MISSING_TOKEN)
         # Except for the signature, this header is the same in all requests that a client makes on one day.
-        signed, _, signature = authorization.rpartition(b"Signature=")
-        cacheable = signature.isalnum() and (b"x-amz-date" in headers or b"date" in headers)
+        dated = b"x-amz-date" in headers or b"date" in headers
+        last, last_caller = self._last
+        if dated and authorization.startswith(last) and authorization[len(last) :].isalnum():
+            return last_caller
+        signed, name, signature = authorization.rpartition(b"Signature=")
+        cacheable = dated and signature.isalnum()
         if cacheable:
             caller = self._callers.get(signed)
             if caller is not None:
+                self._last = signed + name, caller
                 return caller
         caller = self._scope_caller(header_credential(authorization, headers))
         if cacheable and len(signed) <= _AUTHORIZATION_CACHED_BYTES_MAX:
@@ -303,7 +333,9 @@ _USUAL: Final = Form()
 
 def encode_result(result: dict[str, Any]) -> bytes:
     """The body of a successful answer."""
-    return orjson.dumps(result) if result is not NOTHING else b""
+    if result:
+        return _dumps(result)
+    return b"" if result is NOTHING else b"{}"
 
 
 _REFUSALS: Final = frozenset({

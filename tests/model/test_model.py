@@ -1,6 +1,6 @@
 """Random histories against the reference model, on all engines.
 
-HASHRANGE_EXAMPLES sets the number of histories per engine (default 40), of which PostgreSQL runs a tenth.
+HASHRANGE_EXAMPLES sets the number of histories per engine (default 20), of which PostgreSQL runs a tenth.
 Run a few thousand before a release.
 """
 
@@ -23,7 +23,7 @@ from hashrange.tables.background import sweeps
 from model.machine import TableMachine
 
 _HISTORIES = settings(
-    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "40")),
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "20")),
     stateful_step_count=int(os.environ.get("HASHRANGE_STEPS", "40")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

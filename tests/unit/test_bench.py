@@ -13,9 +13,11 @@ from tools import compiled
 
 from bench import __main__ as command_line
 from bench import (
+    callgraph,
     install,
     instructions,
     large,
+    layers,
     profiling,
     report,
     servers,
@@ -454,3 +456,54 @@ def test_signed_requests_are_taken_by_a_server_with_the_users_file(tmp_path: Pat
     headers = {name.lower(): value for name, _, value in lines}
     assert Verifier(users.keys, SystemClock().now).verify(b"POST", b"/", headers, body).id == signing.KEY_ID
     assert users.identities[signing.KEY_ID].principal.account == signing.ACCOUNT
+
+
+CALLGRIND = """\
+version: 1
+fn=(1) uv_run
+16 100
+cfn=(2) CPyDef_http___Connection___data_received
+calls=10 20
++3 900
+fn=(2)
+16 300
+cfn=(3) CPyDef_http___Connection___on_message_complete
+calls=10 40
+* 600
+fn=(3)
+20 150
+cfn=(4) CPyDef_plane___Exchange___start
+calls=10 50
+* 450
+fn=(4)
+-4 400
+cfn=(4)
+calls=5 50
+* 50
++1 50
+fn=(5) sweep
+1 77
+"""
+
+
+def test_the_instructions_of_a_function_include_those_of_its_callees() -> None:
+    graph = callgraph.parse(CALLGRIND.splitlines())
+    assert graph.total == 100 + 300 + 150 + 450 + 77
+    assert graph.of("uv_run") == 1_000
+    assert graph.of("CPyDef_plane___Exchange___start") == 450  # calls of itself count once
+    assert graph.of("sweep", "nothing") == 77
+
+
+def test_each_instruction_belongs_to_one_layer() -> None:
+    graph = callgraph.parse(CALLGRIND.splitlines())
+    counts = dict(zip(layers.ROWS, layers.layers(graph), strict=True))
+    assert sum(counts.values()) == graph.total
+    assert counts["event loop"] == 100
+    assert counts["HTTP parser and its callbacks"] == 300
+    assert counts["connection: order, turns"] == 150
+    assert counts["hand over to the database"] == 450
+    assert counts["beside requests"] == 77
+    with pytest.raises(ValueError, match="make compile"):
+        layers.layers(callgraph.parse([]))
+    shown = layers.rendered(80.0, {"get": [number / 10 for number in counts.values()]}).splitlines()
+    assert [cell.strip() for cell in shown[-2].split("|")[1:-1]] == ["in all", "108"]

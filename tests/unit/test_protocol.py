@@ -78,9 +78,19 @@ def test_a_caller_is_read_once_and_not_confused_with_another() -> None:
     reader = wire()
     first = reader.read(b"POST", b"/", HEADERS, b"{}")
     again = reader.read(b"POST", b"/", HEADERS | {b"authorization": AUTHORIZATION[:-2] + b"ff"}, b"{}")
+    third = reader.read(b"POST", b"/", HEADERS | {b"authorization": AUTHORIZATION[:-2] + b"ee"}, b"{}")
     assert isinstance(first, Call)
     assert isinstance(again, Call)
-    assert first.caller is again.caller
+    assert isinstance(third, Call)
+    assert first.caller is again.caller is third.caller
+    for key in (b"A", b"B", b"A"):
+        other = AUTHORIZATION.replace(b"Credential=", b"Credential=" + key)
+        call = reader.read(b"POST", b"/", HEADERS | {b"authorization": other}, b"{}")
+        assert isinstance(call, Call)
+        assert call.caller.access_key.startswith(key.decode())
+        # What begins as the header before, but goes on behind the signature.
+        longer = reader.read(b"POST", b"/", HEADERS | {b"authorization": other + b", Credential=C/d"}, b"{}")
+        assert not isinstance(longer, Call) or longer.caller is not call.caller
     for key in (b"A", b"B"):
         # The credential behind the signature: the part before it says nothing of the caller.
         turned = b"AWS4-HMAC-SHA256 Signature=ab, SignedHeaders=host, Credential=%b/d/r-1/dynamodb/x" % key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Context, Decimal
 
 import pytest
@@ -173,3 +174,22 @@ def test_size_counts_significant_digits_in_pairs(text: str) -> None:
     negative = normal.startswith("-")
     assert (len(digits) + 1) // 2 <= numbers.size(normal) - 1 - negative <= len(digits) // 2 + 2
     assert numbers.size(normal) <= 22
+
+
+_NORMAL = re.compile(r"0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9])", re.ASCII)
+
+
+@given(st.text("019.-", max_size=8) | st.text("0123456789.-", min_size=30, max_size=42) | st.text(max_size=4))
+def test_a_number_in_normal_form_is_recognised_and_measured(text: str) -> None:
+    """The size counts the pairs of digits on each side of the point, without zeros before the first digit and
+    after the last one."""
+    if len(text) > 38 or _NORMAL.fullmatch(text) is None:
+        assert numbers.normal_size(text) == 0
+        return
+    whole, _, fraction = text.lstrip("-").partition(".")
+    if not fraction:
+        whole = whole.rstrip("0")
+    elif whole == "0":
+        whole, fraction = "", fraction.lstrip("0")
+    pairs = (len(whole) + 1) // 2 + (len(fraction) + 1) // 2
+    assert numbers.normal_size(text) == 1 + text.startswith("-") + pairs

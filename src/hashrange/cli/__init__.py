@@ -15,6 +15,7 @@
     trigger     functions on a table's changes
     completion  shell completion
     health      `doctor` and `healthcheck`: whether all is well
+    loads       `record`, `replay`, `load`, `top`: loads on a server, and what they do to it
     pulling     `pull`: tables of an account, with some of their items
 
     logs        the form of log lines
@@ -51,12 +52,16 @@ _COMMANDS: Final = {
     "faults": "List, add and remove a running server's fault rules.",
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
+    "load": "Put the load of a named mix on an endpoint, and measure it.",
     "migrate": "Upgrade a data directory of an older version.",
     "policy": "Examine access policies.",
     "pull": "Make the tables of an AWS account, or of another server, here.",
+    "record": "Record the requests to a running server.",
+    "replay": "Send a recorded load again, and compare the answers.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
+    "top": "Show the busiest keys of a running server, live.",
     "trigger": "Run functions on the changes of a table.",
 }
 
@@ -68,9 +73,13 @@ _MODULES: Final = {
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",
     "import": "importing",
+    "load": "loads.load",
     "policy": "access.policy",
     "pull": "pulling.pull",
+    "record": "loads.record",
+    "replay": "loads.replay",
     "serve": "serving.serve",
+    "top": "loads.top",
 }
 
 

@@ -37,11 +37,15 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         clock,
         data,
         faults,
+        heat,
         insights,
         lab,
+        recording,
         status,
         travel,
     )
 
-    parts = (status, insights, clock, faults, lab, travel, backups, checkpoints, data, routes)
+    shown = (status, heat, insights)
+    changed = (clock, faults, lab, recording, travel, backups, checkpoints, data)
+    parts = (*shown, *changed, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

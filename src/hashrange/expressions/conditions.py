@@ -51,6 +51,7 @@ from hashrange.expressions.tree import (
     Or,
     Path,
     Value,
+    joined,
 )
 from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import AttributeValue, Item, decode_binary, equal, order, value_size
@@ -111,9 +112,9 @@ def compile_condition(tree: ConditionTree, names: dict[str, str]) -> Test:
     """The function that evaluates a checked tree."""
     match tree:
         case And():
-            return _all([compile_condition(part, names) for part in _flatten(tree, And)])
+            return _all([compile_condition(part, names) for part in joined(tree, And)])
         case Or():
-            return _any([compile_condition(part, names) for part in _flatten(tree, Or)])
+            return _any([compile_condition(part, names) for part in joined(tree, Or)])
         case Not(inner):
             run = compile_condition(inner, names)
             return lambda item, values: not run(item, values)
@@ -130,19 +131,6 @@ def compile_condition(tree: ConditionTree, names: dict[str, str]) -> Test:
         case Call(function, arguments):
             test = _FUNCTIONS[function](*[_operand(argument, names) for argument in arguments])
             return _once(arguments, test)
-
-
-def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
-    """The operands of a chain of one connective, so that a long chain needs no deep stack."""
-    parts: list[ConditionTree] = []
-    stack: list[ConditionTree] = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And | Or) and isinstance(node, connective):
-            stack += [node.right, node.left]
-        else:
-            parts.append(node)
-    return parts
 
 
 def _operand(operand: Operand, names: dict[str, str]) -> Read:

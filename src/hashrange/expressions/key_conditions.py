@@ -38,6 +38,7 @@ from hashrange.expressions.tree import (
     Or,
     Path,
     Value,
+    joined,
 )
 from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import AttributeValue
@@ -120,14 +121,7 @@ _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 
 
 def _term_list(tree: ConditionTree, names: dict[str, str]) -> list[_Term]:
-    terms: list[_Term] = []
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And):
-            stack += [node.right, node.left]
-        else:
-            terms.append(_term(node, names))
+    terms = [_term(node, names) for node in joined(tree, And)]
     if len({attribute for attribute, _, _ in terms}) < len(terms):
         raise ExpressionError("KeyConditionExpressions must only contain one condition per key")
     return terms

@@ -136,7 +136,7 @@ def text_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def with_memo(values: Mapping[str, AttributeValue]) -> Mapping[str, AttributeValue]:
+def with_memo(values: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
     """The values with a new memo."""
     return {**values, _NAME: {"memo": Memo(values)}}
 

@@ -25,7 +25,7 @@ from hashrange.expressions.preparing import (
     resolve,
 )
 from hashrange.expressions.substitutions import Substitutions
-from hashrange.expressions.tree import And, Comparison, ConditionTree, Path, Value
+from hashrange.expressions.tree import And, Comparison, ConditionTree, Path, Value, joined
 from hashrange.expressions.words import CONDITION, check_words
 from hashrange.values import AttributeValue
 
@@ -59,14 +59,7 @@ _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
 
 
 def _term_list(tree: ConditionTree, names: dict[str, str]) -> list[tuple[str, str]]:
-    nodes: list[ConditionTree] = []
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And):
-            stack += [node.right, node.left]
-        else:
-            nodes.append(node)
+    nodes = joined(tree, And)
     comparisons = [node for node in nodes if isinstance(node, Comparison) and node.operator == "="]
     if len(comparisons) < len(nodes):
         raise ExpressionError(f"Invalid comparator used in {PARAMETER}")

@@ -8,8 +8,7 @@ members. Knows no expression.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import Any, Final
 
 from hashrange.errors import NAME_EMPTY, NAME_TOO_LONG, RequestViolation, ServiceError, ValidationException
@@ -43,13 +42,13 @@ class Substitutions:
 
     def __init__(
         self,
-        names: Mapping[str, str] | None = None,
-        values: Mapping[str, AttributeValue] | None = None,
+        names: dict[str, str] | None = None,
+        values: dict[str, AttributeValue] | None = None,
         *,
         level: int = 1,
     ) -> None:
-        self.names: Mapping[str, str] = {} if names is None else names
-        self.values: Mapping[str, AttributeValue] = {} if values is None else values
+        self.names: dict[str, str] = {} if names is None else names
+        self.values: dict[str, AttributeValue] = {} if values is None else values
         self._used_names: frozenset[str] = frozenset()
         self._used_values: frozenset[str] = frozenset()
         self.nested: frozenset[str] = frozenset()
@@ -73,9 +72,10 @@ class Substitutions:
 
     def use(self, names: frozenset[str], values: frozenset[str], nested: frozenset[str]) -> None:
         """Mark placeholders as used by an expression, and attributes as those of nested paths."""
-        self._used_names |= names
-        self._used_values |= values
-        self.nested |= nested
+        # Most requests have one expression with placeholders: a union with nothing need not be made.
+        self._used_names = self._used_names | names if self._used_names else names
+        self._used_values = self._used_values | values if self._used_values else values
+        self.nested = self.nested | nested if self.nested else nested
 
     def uses_deeper(self, levels_max: int) -> bool:
         """Whether a value that was used so far has more than `levels_max` levels."""
@@ -106,14 +106,24 @@ def _in_hash_order(keys: list[str]) -> list[str]:
     return java_order.in_hash_order(keys, buckets)
 
 
-def _check_keys(member: str, members: Mapping[str, Any]) -> None:
+_known_keys: Final[dict[str, set[str]]] = {_NAMES: set(), _VALUES: set()}
+_KNOWN_KEYS_MAX: Final = 4_096
+"""So many keys are kept of each map, because programs use the same few."""
+
+
+def _check_keys(member: str, members: dict[str, Any]) -> None:
     if not members:
         raise MapViolation(f"{member} must not be empty")
+    known = _known_keys[member]
     for key in members:
-        _check_key(member, key)
+        if key not in known:
+            _check_key(member, key)
+            if len(known) >= _KNOWN_KEYS_MAX:
+                known.clear()
+            known.add(key)
 
 
-def _admit_names(names: Mapping[str, Any]) -> int:
+def _admit_names(names: dict[str, Any]) -> int:
     """Check the names. Returns their size in bytes."""
     size = 0
     for key, name in names.items():
@@ -129,7 +139,7 @@ def _admit_names(names: Mapping[str, Any]) -> int:
     return size
 
 
-def _admit_values(values: Mapping[str, Any], level: int) -> int:
+def _admit_values(values: dict[str, Any], level: int) -> int:
     """Check and normalise the values. Returns their size in bytes."""
     try:
         size = admit_members(values, level=level)
@@ -157,9 +167,8 @@ def _invalid_value(key: str, error: ServiceError) -> ValidationException:
 _TOO_LONG: Final = "The expression attribute map contains a key that is too long;"
 
 
-@lru_cache(4096)
 def _check_key(member: str, key: str) -> None:
-    """Refuse a key that is not a placeholder. Cached, because programs use the same few keys."""
+    """Refuse a key that is not a placeholder."""
     size = len(key.encode("utf-8", "surrogatepass"))
     if size > EXPRESSION_TOKEN_BYTES_MAX:
         # DynamoDB Local names the size for one of the two members only.

@@ -171,6 +171,19 @@ def post_order(node: Node) -> list[Node]:
     return nodes
 
 
+def joined(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
+    """The operands of a chain of one connective, in the order of the text, without recursion."""
+    parts: list[ConditionTree] = []
+    stack: list[ConditionTree] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, And | Or) and isinstance(node, connective):
+            stack += [node.right, node.left]
+        else:
+            parts.append(node)
+    return parts
+
+
 def show_path(elements: tuple[str | int, ...]) -> str:
     """The path as an expression writes it: ``a.b[1]``."""
     parts = [f"[{element}]" if isinstance(element, int) else f".{element}" for element in elements]

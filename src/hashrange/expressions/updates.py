@@ -13,8 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-import msgspec
-
 from hashrange import pace
 from hashrange.errors import TOO_DEEP, ValidationException
 from hashrange.expressions.memo import BRIEF_CHARS_MAX, memo_of, with_memo
@@ -61,18 +59,28 @@ Change: TypeAlias = Callable[["AttributeValue | None", Item, Values], "Attribute
 None: no value."""
 
 
-class Update(msgspec.Struct, frozen=True):
+class Update:
     """An update with the values of its request; `attributes` are the top-level names that it changes.
 
     `computed` are the attributes whose new value depends on the item. `charges` is set if the charge of the
     expression may exceed the limit of an item's size.
     """
 
-    changes: Trie
-    values: Values
-    attributes: frozenset[str]
-    computed: frozenset[str] = frozenset()
-    charges: Charges | None = None
+    __slots__ = ("attributes", "changes", "charges", "computed", "values")
+
+    def __init__(
+        self,
+        changes: Trie,
+        values: Values,
+        attributes: frozenset[str],
+        computed: frozenset[str] = frozenset(),
+        charges: Charges | None = None,
+    ) -> None:
+        self.changes = changes
+        self.values = values
+        self.attributes = attributes
+        self.computed = computed
+        self.charges = charges
 
     def given(self) -> Item:
         """The attributes that the update sets to values of its request, whatever the item is."""

@@ -1,8 +1,11 @@
-"""Contributor insights: which keys are used most, and which are throttled most.
+"""Which keys are used most, and which are throttled most.
 
     sketch        the most frequent of many keys, in bounded memory
-    counting      decides whether keys are counted at all
-    contributors  counts the keys of the tables and indexes whose insights are enabled
+    counting      decides whether keys are counted for contributor insights
+    contributors  counts the keys of the tables and indexes whose contributor insights are enabled
+    heat          counts the keys of all tables, while somebody looks
+    throttled     which members of a request were throttled
 
-The operations that enable insights are in `operations.insights`. Nothing here runs while no table has them.
+The operations that enable contributor insights are in `operations.insights`. Nothing here runs while no table
+has them and nobody looks.
 """

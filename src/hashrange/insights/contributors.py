@@ -27,13 +27,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from hashrange.clock import Clock
-from hashrange.errors import (
-    ProvisionedThroughputExceededException,
-    RequestLimitExceeded,
-    ThrottlingException,
-    TransactionCanceledException,
-)
 from hashrange.insights.sketch import Sketch
+from hashrange.insights.throttled import throttled
 from hashrange.operations.context import scope_of
 from hashrange.operations.targets import Target, name_in, targets
 from hashrange.settings import Settings
@@ -50,12 +45,6 @@ _OPERATIONS: Final = frozenset(
         *("TransactGetItems", "TransactWriteItems"),
     )
 )
-_THROTTLING: Final = (
-    ProvisionedThroughputExceededException,
-    RequestLimitExceeded,
-    ThrottlingException,
-)
-_THROTTLED_REASONS: Final = frozenset(("ThrottlingError", "ProvisionedThroughputExceeded"))
 _WRITE_WEIGHT: Final = 3
 _PARTS_OF_A_UNIT: Final = 2
 """Read units come in halves, and a sketch counts whole numbers."""
@@ -156,14 +145,14 @@ class Contributors:
             return
         caller = sight.caller
         scope = scope_of(caller.account_id, caller.region, self._settings)
-        throttled = _throttled(sight, named)
+        refused = throttled(sight, named)
         now = self._clock().now()
         with self._lock:
             for target in named:
-                if target.member in throttled:
+                if target.member in refused:
                     self._count_throttled(scope, target, now)
             for part in sight.bill:
-                self._count_access(scope, part, [t for t in named if t.member not in throttled], now)
+                self._count_access(scope, part, [t for t in named if t.member not in refused], now)
 
     def _count_throttled(self, scope: str, target: Target, now: float) -> None:
         place = Place(_full(scope, target.table), target.index or "")
@@ -217,19 +206,6 @@ def _enabled(tables: list[Table]) -> Iterator[tuple[Place, tuple[KeySchema, bool
 
 def _full(scope: str, table: str) -> str:
     return f"{scope}/{table}" if scope else table
-
-
-def _throttled(sight: Sight, named: tuple[Target, ...]) -> frozenset[int]:
-    """The members of a request that were throttled."""
-    error = sight.error
-    if isinstance(error, _THROTTLING):
-        return frozenset(target.member for target in named)
-    if isinstance(error, TransactionCanceledException):
-        reasons = error.members.get("CancellationReasons") or ()
-        return frozenset(
-            member for member, reason in enumerate(reasons) if reason.get("Code") in _THROTTLED_REASONS
-        )
-    return sight.left
 
 
 def _keys(key: KeySchema, attributes: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:

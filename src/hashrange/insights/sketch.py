@@ -21,15 +21,16 @@ K = TypeVar("K", bound=Hashable)
 
 class Count(Generic[K]):
     """How often a key came: `reads` and `writes` since it has its place, and `over`, which is what the place
-    had before."""
+    had before. `throttles`: how many of these were throttled, which the one who counts says."""
 
-    __slots__ = ("key", "over", "reads", "writes")
+    __slots__ = ("key", "over", "reads", "throttles", "writes")
 
     def __init__(self, key: K, over: int) -> None:
         self.key = key
         self.over = over
         self.reads = 0
         self.writes = 0
+        self.throttles = 0
 
     @property
     def least(self) -> int:
@@ -54,8 +55,8 @@ class Sketch(Generic[K]):
     def __len__(self) -> int:
         return len(self._counts)
 
-    def add(self, key: K, *, is_write: bool, times: int = 1) -> None:
-        """Count a key."""
+    def add(self, key: K, *, is_write: bool, times: int = 1) -> Count[K]:
+        """Count a key. Returns its count."""
         count = self._counts.get(key)
         if count is None:
             over = self._make_room() if len(self._counts) >= self._keys_max else 0
@@ -66,6 +67,7 @@ class Sketch(Generic[K]):
             count.writes += times
         else:
             count.reads += times
+        return count
 
     def most_frequent(self, number: int) -> list[Count[K]]:
         """The keys with the highest counts, highest first."""

@@ -37,14 +37,17 @@ _RATES: Final = (PARTITION_READ_UNITS_MAX, PARTITION_WRITE_UNITS_MAX)
 
 class Partition:
     """The keys from `low` up to the next partition. `buckets` are those of reads and of writes, `seen` the
-    keys that were asked for last."""
+    keys that were asked for last. `consumed` are units of reads and of writes, and `throttled` refusals, both
+    since it was split for the last time."""
 
-    __slots__ = ("_hot_at", "_hot_seconds", "buckets", "low", "seen")
+    __slots__ = ("_hot_at", "_hot_seconds", "buckets", "consumed", "low", "seen", "throttled")
 
     def __init__(self, low: Position, now: float) -> None:
         self.low = low
         self.buckets = tuple([Bucket(rate, 1, now, rate) for rate in _RATES])
         self.seen: deque[Position] = deque(maxlen=_SEEN)
+        self.consumed = [0.0 for _ in _RATES]
+        self.throttled = 0
         self._hot_at = -1
         self._hot_seconds = 0
 
@@ -100,6 +103,7 @@ class Partitions:
     def refused(self, number: int, now: float, split_seconds: float) -> None:
         """Note that a partition refused a request, and split it if it has been hot for long enough."""
         part = self._parts[number]
+        part.throttled += 1
         if part.is_hot(now, split_seconds) and len(self._parts) < PARTITIONS_MAX:
             part.cooled()
             boundary = self._boundary(number)
@@ -132,6 +136,8 @@ class Partitions:
         kept = [position for position in lower.seen if position < boundary]
         lower.seen.clear()
         lower.seen.extend(kept)
+        lower.consumed = [0.0 for _ in _RATES]
+        lower.throttled = 0
         self._parts.insert(number + 1, upper)
         self._lows.insert(number + 1, boundary)
 

@@ -212,6 +212,7 @@ class Throttling:
         # An earlier run's partition may have been split since then.
         partition = parts[parts.find(part.position) if units < 0 else part.number]
         partition.buckets[part.side].units -= units
+        partition.consumed[part.side] += units
         if units > 0:
             partition.seen.append(part.position)
 

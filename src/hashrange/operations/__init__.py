@@ -16,6 +16,7 @@
     insights          which keys of a table are used most
     describe_service  the service's endpoints and limits
     context           the context of a call, and the entries of the registry
+    terms             the settings that matter to every request
     targets           the tables, indexes and items that a request names
     throttling        the errors of throttled requests
     parameters        the parameters that reads and writes share

@@ -32,13 +32,15 @@ Fault rules do not meet them."""
 class Caller(NamedTuple):
     """The caller. Region and account appear in ARNs, and select the caller's tables if accounts or regions
     are separate (`scope_of`). `attempt` is the number of the SDK's attempt, if costs are recorded.
-    `identified` is who has signed the request (`access.judging.Identified`), if requests are judged."""
+    `identified` is who has signed the request (`access.judging.Identified`), if requests are judged, and
+    `connection` numbers the connections of a server from 1, if requests are recorded."""
 
     region: str = "us-east-1"
     account_id: str = "000000000000"
     access_key: str = ""
     attempt: int = 1
     identified: Any = None
+    connection: int = 0
 
 
 class Context:
@@ -80,10 +82,11 @@ class Operation:
     The body of an operation that `consumes` capacity returns its bill with the answer, because it may run
     several times, and only the last run is charged. Other bodies return only the answer. A refused request
     that consumed something has its bill in the error.
-    `reads_only`, for an operation that may write, returns whether a request only reads.
+    `reads_only`, for an operation that may write, returns whether a request only reads. `test` accepts most
+    good requests; the database sets it before the first request.
     """
 
-    __slots__ = ("consumes", "prepare", "reads_only", "writes")
+    __slots__ = ("consumes", "prepare", "reads_only", "test", "writes")
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class Operation:
         self.writes = writes
         self.consumes = consumes
         self.reads_only = reads_only
+        self.test: Callable[[Any], object] | None = None
 
     def is_write(self, request: Request) -> bool:
         """Whether the body of a request writes. Called after `prepare`."""

@@ -6,7 +6,7 @@ Wording: Developer Guide, "Legacy conditional parameters", and reports of the se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hashrange import expressions
@@ -18,14 +18,13 @@ from hashrange.values import Item
 
 
 def check_styles(
-    request: Request, expression: Sequence[str], older: Sequence[str], valued: Sequence[str] = ()
+    request: Request, expression: tuple[str, ...], older: tuple[str, ...], valued: tuple[str, ...] = ()
 ) -> None:
     """Refuse expressions beside legacy parameters, and placeholders without an expression.
 
     `valued` are the expressions that may hold values.
     """
-    given = request.keys()
-    if given.isdisjoint(older) and (given.isdisjoint(_PLACEHOLDERS) or not given.isdisjoint(valued)):
+    if not _has(request, older) and (not _has(request, _PLACEHOLDERS) or _has(request, valued)):
         # A shortcut for the usual request.
         return
     expressions_given = [name for name in expression if request.get(name) is not None]
@@ -50,6 +49,13 @@ def check_styles(
         if len(valued) == 1:
                     raise RequestViolation(f"{rule}: {valued[0]} is null", rule)
         raise RequestViolation(f"{rule}: {' and '.join(valued)} are null")
+
+
+def _has(request: Request, names: tuple[str, ...]) -> bool:
+    for name in names:  # noqa: SIM110 (compiled, a loop costs less)
+        if name in request:
+            return True
+    return False
 
 
 def without_placeholders(member: Request) -> Request:

@@ -19,9 +19,15 @@ Refuses to know: what the work is.
 
 from __future__ import annotations
 
-from threading import get_ident
-from time import perf_counter, sleep, thread_time
+import threading
+import time
 from typing import Any, Final
+
+# Compiled code reads a final name at once, and looks an imported one up.
+get_ident: Final = threading.get_ident
+perf_counter: Final = time.perf_counter
+sleep: Final = time.sleep
+thread_time: Final = time.thread_time
 
 TURN_SECONDS: Final = 0.004
 """How long a body may keep the event loop. Most bodies take a hundredth of this, batches of 25 half of it."""
@@ -74,12 +80,21 @@ class Turn:
     than all its points together.
     """
 
-    __slots__ = ("left", "since", "task")
+    __slots__ = ("_task", "left", "since")
 
     def __init__(self) -> None:
         self.left: float = WITHOUT_END
         self.since: float = 0.0
-        self.task: Task | None = None
+        self._task: Task | None = None
+
+    @property
+    def task(self) -> Task | None:
+        return self._task
+
+    @task.setter
+    def task(self, task: Task | None) -> None:
+        _watch.working += (task is not None) - (self._task is not None)
+        self._task = task
 
     def begin(self, seconds: float) -> None:
         """Begin a turn: the work that follows is stopped when it has taken `seconds`."""
@@ -98,12 +113,12 @@ class Turn:
 class _Watch:
     """The time at which `point` looks next, and how many times `step` returns before it calls `point` next;
     since when a commit is under way (0: none is), and when the event loop gives way to it next; the worker
-    thread that goes on while the others wait, and until when.
+    thread that goes on while the others wait, and until when; how many threads have a task.
 
     All threads share it, because only one of them runs at a time.
     """
 
-    __slots__ = ("commit_since", "due", "slice_until", "steps", "way_due", "worker")
+    __slots__ = ("commit_since", "due", "slice_until", "steps", "way_due", "worker", "working")
 
     def __init__(self) -> None:
         self.due: float = 0.0
@@ -112,6 +127,7 @@ class _Watch:
         self.way_due: float = 0.0
         self.worker: int = 0
         self.slice_until: float = 0.0
+        self.working: int = 0
 
 
 _watch: Final = _Watch()
@@ -204,6 +220,8 @@ def give_way(now: float) -> None:
 
 def is_aside() -> bool:
     """Whether the calling thread is a worker thread that runs a task."""
+    if not _watch.working:
+        return False
     current = _turns.get(get_ident())
     return current is not None and current.task is not None
 

@@ -30,6 +30,7 @@ from hashrange.expressions.tree import (
     Or,
     Path,
     Value,
+    joined,
     walk,
 )
 from hashrange.limits import PARTIQL_IN_KEYS_MAX
@@ -118,7 +119,7 @@ def plan(prepared: Prepared, key: KeySchema) -> Access:
 
 
 def _plan(prepared: Prepared, key: KeySchema) -> Access:
-    conjuncts = [] if prepared.where is None else _flatten(prepared.where, And)
+    conjuncts = [] if prepared.where is None else joined(prepared.where, And)
     terms = [_term(conjunct) for conjunct in conjuncts]
     used: set[int] = set()
     bound: Term | None = None
@@ -147,8 +148,8 @@ def _branches(where: ConditionTree | None, key: KeySchema) -> tuple[Branch, ...]
     if not isinstance(where, Or) or not key.is_simple or not key.sort:
         return ()
     branches: list[Branch] = []
-    for side in _flatten(where, Or):
-        conjuncts = _flatten(side, And)
+    for side in joined(where, Or):
+        conjuncts = joined(side, And)
         if any(_is_negative(conjunct, key) for conjunct in conjuncts):
             return ()
         terms = [_term(conjunct) for conjunct in conjuncts]
@@ -176,18 +177,6 @@ def _attributes(tree: ConditionTree) -> Iterator[str]:
             yield str(node.elements[0])
 
 
-def _flatten(tree: ConditionTree, connective: type[And] | type[Or]) -> list[ConditionTree]:
-    parts: list[ConditionTree] = []
-    stack: list[ConditionTree] = [tree]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, And | Or) and isinstance(node, connective):
-            stack += [node.right, node.left]
-        else:
-            parts.append(node)
-    return parts
-
-
 def _term(node: ConditionTree) -> Term | None:
     match node:
         case Comparison(operator, Path((str() as name,)), Value(value)) if operator in _MIRRORED:
@@ -201,7 +190,7 @@ def _term(node: ConditionTree) -> Term | None:
         case In(Path((str() as name,)), choices):
             return _choice(name, choices)
         case Or():
-            parts = [_term(part) for part in _flatten(node, Or)]
+            parts = [_term(part) for part in joined(node, Or)]
             first = parts[0]
             if first is not None and all(
                 part is not None and part.attribute == first.attribute and part.operator in ("=", "IN", "OR")

@@ -1,14 +1,18 @@
 """Answers as HTTP/1.1 bytes.
 
-Most answers are successful. So their head is a template, which is rebuilt once a second (`Frames.tick`), and
-an answer fills in only its id, checksum and length. Other answers are made header by header.
+Most answers are successful. So the first part of their head is rebuilt once a second (`Frames.tick`), and an
+answer adds only its id, checksum and length. Other answers are made header by header.
+
+The checksum is fastcrc's, which takes a thirtieth of the time of zlib's where the processor multiplies
+without carries, as those of the last ten years do.
 """
 
 from __future__ import annotations
 
 from email.utils import formatdate
 from http import HTTPStatus
-from zlib import crc32
+
+from fastcrc.crc32 import iso_hdlc as crc32
 
 from hashrange.protocol import JSON_TYPE, Response, request_id, response_headers
 
@@ -36,21 +40,20 @@ class Frames:
             + self._common
             + b"Content-Type: "
             + JSON_TYPE
-            + b"\r\nConnection: keep-alive\r\nx-amzn-RequestId: %b\r\nx-amz-crc32: %d\r\n"
-            b"Content-Length: %d\r\n\r\n%b"
+            + b"\r\nConnection: keep-alive\r\nx-amzn-RequestId: "
         )
 
     def success(self, body: bytes) -> bytes:
         """A 200 that keeps the connection open."""
-        return self._success % (request_id(), crc32(body), len(body), body)
+        return b"%b%b%b%b" % (self._success, request_id(), _last_lines(crc32(body), len(body)), body)
 
     def success_in_pieces(self, pieces: list[bytes]) -> bytes:
-        """The same, of a large body in pieces: `crc32` lets other threads run."""
+        """The same, of a large body in pieces."""
         checksum = length = 0
         for piece in pieces:
             checksum = crc32(piece, checksum)
             length += len(piece)
-        return b"".join([self._success % (request_id(), checksum, length, b""), *pieces])
+        return b"".join([self._success, request_id(), _last_lines(checksum, length), *pieces])
 
     def response(self, response: Response, *, close: bool, head_only: bool = False) -> bytes:
         """The bytes of any answer. `head_only` is for HEAD: the headers of the answer without its body."""
@@ -74,3 +77,7 @@ class Frames:
             HTTPStatus(status).phrase.encode(),
             self._common,
         )
+
+
+def _last_lines(checksum: int, length: int) -> bytes:
+    return f"\r\nx-amz-crc32: {checksum}\r\nContent-Length: {length}\r\n\r\n".encode()

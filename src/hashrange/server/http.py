@@ -35,7 +35,7 @@ from typing import Final, cast
 import httptools
 
 from hashrange.access.authorization import SOURCE
-from hashrange.protocol import Call, Response
+from hashrange.protocol import LOWER_NAMES, Call, Response
 from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, coding_refusal
 from hashrange.server.frames import CONTINUE
@@ -79,7 +79,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
         "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_source", "_status",
-        "_transport", "_url", "_waiting", "_write_paused", "_write_since", "plane", "share",
+        "_transport", "_upgrades", "_url", "_waiting", "_write_paused", "_write_since", "plane", "share",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
@@ -97,6 +97,7 @@ class Connection(asyncio.Protocol):
         self._gathered_bytes = 0
         self._fed_bytes = 0
         self._chunks = 0
+        self._upgrades = False
         self._status = 0
         # The unanswered requests in order, and those that have not started yet.
         self._pending: deque[Exchange] = deque()
@@ -129,7 +130,7 @@ class Connection(asyncio.Protocol):
             peer = transport.get_extra_info("peername")
             self._source = str(peer[0]).encode() if isinstance(peer, tuple) else b""
         self._parser = httptools.HttpRequestParser(self)
-        transport.set_write_buffer_limits(high=plane.settings.buffered_bytes_max)
+        transport.set_write_buffer_limits(high=plane.bounds.buffered_bytes_max)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.plane.connections.discard(self)
@@ -165,7 +166,7 @@ class Connection(asyncio.Protocol):
             self._decline_upgrades(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
             self._not_http(error)
-        if self._fed_bytes > self.plane.settings.header_bytes_max and self._status == 0:
+        if self._fed_bytes > self.plane.bounds.header_bytes_max and self._status == 0:
             self._check_fed_bytes()
         self._busy = False
         pending = self._pending
@@ -221,17 +222,20 @@ class Connection(asyncio.Protocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
+        lower = LOWER_NAMES.get(name)
+        if lower is None:
+            lower = name.lower()
         head = self._head
-        if head.setdefault(name, value) is not value:
-            if name in HEADERS_ONCE:
-                self._refuse(400)
-            head[name] = value
+        number = len(head)
+        head[lower] = value
+        if len(head) == number and lower in HEADERS_ONCE:
+            self._refuse(400)
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         assert parser is not None
-        if parser.should_upgrade() and parser.get_method() != b"CONNECT":
+        self._upgrades = parser.should_upgrade()
+        if self._upgrades and parser.get_method() != b"CONNECT":
             return
         # Headers that follow are trailers: they go into a dict that is not read.
         headers = self._headers = self._head
@@ -239,12 +243,12 @@ class Connection(asyncio.Protocol):
         self._body = b""
         self._phase = Phase.BODY
         self._since = self.plane.now
-        settings = self.plane.settings
-        if len(headers) > settings.headers_max:
+        bounds = self.plane.bounds
+        if len(headers) > bounds.headers_max:
             self._refuse(431)
-        if self._fed_bytes > settings.header_bytes_max:
+        if self._fed_bytes > bounds.header_bytes_max:
             lines_bytes = sum(len(name) + len(value) + 4 for name, value in headers.items())
-            if len(self._url) + lines_bytes > settings.header_bytes_max:
+            if len(self._url) + lines_bytes > bounds.header_bytes_max:
                 self._refuse(431)
         self._fed_bytes = 0
         if b"host" not in headers and self._http_version() == "1.1":
@@ -255,7 +259,7 @@ class Connection(asyncio.Protocol):
             coding = headers.get(b"transfer-encoding")
             if coding is not None and (status := coding_refusal(coding, self._http_version())):
                 self._refuse(status)
-        elif int(length) > settings.body_bytes_max:
+        elif len(length) > bounds.sure_digits and int(length) > bounds.body_bytes_max:
             self._refuse(413)
         expectation = headers.get(b"expect")
         if expectation is not None and not self._last:
@@ -275,7 +279,7 @@ class Connection(asyncio.Protocol):
             self._body = body
         else:
             self._gather(body)
-        if len(self._body) > self.plane.settings.body_bytes_max:
+        if len(self._body) > self.plane.bounds.body_bytes_max:
             self._refuse(413)
 
     def _gather(self, piece: bytes) -> None:
@@ -286,7 +290,7 @@ class Connection(asyncio.Protocol):
         added_bytes = len(self._body) - self._gathered_bytes
         self._gathered_bytes += added_bytes
         plane.gathered_bytes += added_bytes
-        if plane.gathered_bytes > plane.settings.bodies_bytes_max:
+        if plane.gathered_bytes > plane.bounds.bodies_bytes_max:
             self._refuse(503)
 
     def _drop_body(self) -> None:
@@ -305,7 +309,7 @@ class Connection(asyncio.Protocol):
             return
         method = parser.get_method()
         tunnel = False
-        if parser.should_upgrade():
+        if self._upgrades:
             tunnel = method == b"CONNECT"
             if not tunnel:
                 return
@@ -391,11 +395,11 @@ class Connection(asyncio.Protocol):
     def _check_fed_bytes(self) -> None:
         """Refuse a request with too many bytes outside its body, complete or not: headers, trailers, and the
         extensions of chunks."""
-        settings = self.plane.settings
+        bounds = self.plane.bounds
         if self._phase is Phase.HEAD:
             self._end_with(431)
         elif self._phase is Phase.BODY:
-            framing_bytes_max = settings.header_bytes_max + self._chunks * CHUNK_FRAMING_BYTES
+            framing_bytes_max = bounds.header_bytes_max + self._chunks * CHUNK_FRAMING_BYTES
             if self._fed_bytes - len(self._body) > framing_bytes_max:
                 self._end_with(431)
 
@@ -414,12 +418,12 @@ class Connection(asyncio.Protocol):
     # -- answers --
 
     def _may_start(self) -> bool:
-        settings = self.plane.settings
+        bounds = self.plane.bounds
         pending = self._pending
         started = len(pending) - len(self._waiting)
         if (
-            started >= settings.pipeline_max
-            or self._held_bytes > settings.buffered_bytes_max
+            started >= bounds.pipeline_max
+            or self._held_bytes > bounds.buffered_bytes_max
             or self._write_paused
         ):
             return False
@@ -464,7 +468,7 @@ class Connection(asyncio.Protocol):
                 break
             waiting.popleft().start(self.plane, latency_now())
         self._busy = False
-        if waiting or self._write_paused or len(pending) >= self.plane.settings.pipeline_max:
+        if waiting or self._write_paused or len(pending) >= self.plane.bounds.pipeline_max:
             self._pause_reading()
         elif self._reading_paused:
             self._resume_reading()

@@ -1,6 +1,6 @@
 """The server's counters, and their text for Prometheus.
 
-Every request is counted, so counting is only a bisection and two additions; everything else is derived when
+Every request is counted, so counting is only a search and two additions; everything else is derived when
 the metrics are read. A request's latency is the time from its start until its answer is encoded, which for a
 write includes its commit.
 
@@ -22,7 +22,6 @@ would cost several times the budget of a request. Refuses to know what an operat
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, chain, starmap
 from typing import Any, Final
@@ -79,7 +78,12 @@ class Metrics:
         tally = self.tallies.get(operation)
         if tally is None:
             tally = self.tallies[operation] = Tally()
-        tally.buckets[bisect_left(BOUNDS_SECONDS, seconds)] += 1
+        place = 0
+        for bound in BOUNDS_SECONDS:
+            if seconds <= bound:
+                break
+            place += 1
+        tally.buckets[place] += 1
         tally.seconds += seconds
         if error is not None:
             answered_error = error if isinstance(error, ServiceError) else InternalServerError("")

@@ -46,15 +46,37 @@ class Share:
     """What a connection takes of the event loop.
 
     `last` is how long its last request took, and `cost` how long its requests usually take, in seconds (0:
-    it has started none). `put_off`: it waits until it may start a request.
+    it has started none). `put_off`: it waits until it may start a request. `number` is that of the
+    connection, 0 if it has none yet.
     """
 
-    __slots__ = ("cost", "last", "put_off")
+    __slots__ = ("cost", "last", "number", "put_off")
 
     def __init__(self) -> None:
         self.cost: float = 0.0
         self.last: float = 0.0
+        self.number = 0
         self.put_off = False
+
+
+class Bounds:
+    """The settings that every request is compared with, in a compiled class: to read an attribute of a class
+    that is not compiled takes longer than all of these comparisons. A length of `sure_digits` digits is below
+    `body_bytes_max`."""
+
+    __slots__ = (
+        "bodies_bytes_max", "body_bytes_max", "buffered_bytes_max", "header_bytes_max", "headers_max",
+        "pipeline_max", "sure_digits",
+    )  # fmt: skip
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.sure_digits = len(str(settings.body_bytes_max)) - 1
+        self.bodies_bytes_max = settings.bodies_bytes_max
+        self.body_bytes_max = settings.body_bytes_max
+        self.buffered_bytes_max = settings.buffered_bytes_max
+        self.header_bytes_max = settings.header_bytes_max
+        self.headers_max = settings.headers_max
+        self.pipeline_max = settings.pipeline_max
 
 
 class Client(Protocol):
@@ -124,6 +146,7 @@ class Plane:
         "_usual_seconds",
         "_worked_seconds",
         "access",
+        "bounds",
         "connections",
         "database",
         "draining",
@@ -132,7 +155,10 @@ class Plane:
         "gathered_bytes",
         "log_requests",
         "metrics",
+        "notes",
         "now",
+        "numbered",
+        "numbers",
         "round_seconds",
         "settings",
         "wire",
@@ -150,9 +176,13 @@ class Plane:
         self.wire = wire
         self.frames = frames
         self.settings = settings
+        self.bounds = Bounds(settings)
         self.round_seconds = ROUND_SECONDS
         self.access = Access(settings)  # the server tells it where it listens
         self.log_requests = trace.wanted()
+        self.numbers = False  # whether requests need the number of their connection
+        self.numbered = 0  # connections that have a number
+        self.notes = self.log_requests  # whether a request is noted for either
         self.metrics = Metrics()
         self.connections: set[Client] = set()
         self.draining = False
@@ -171,6 +201,11 @@ class Plane:
         self._puts = 0
         self._called: Client | None = None  # the connection whose turn it is
         self._goes_on = False  # the event loop was asked to call `_go_on`
+
+    def number_connections(self, is_numbered: bool) -> None:
+        """Tell the database with each request, from now on or no longer, which connection it came by."""
+        self.numbers = is_numbered
+        self.notes = is_numbered or self.log_requests
 
     def advance_soon(self, connection: Client) -> None:
         """Let `connection` continue in the next round of the event loop: it writes the answers of a batch
@@ -362,8 +397,20 @@ class Exchange:
         self.operation = call.operation
         self.form = call.form
         self.call = None
-        if self.plane.log_requests:
+        if self.plane.notes:
+            self.note(call)
+
+    def note(self, call: Call) -> None:
+        """Note a call for the log, and give it the number of its connection, where these are wanted."""
+        plane = self.plane
+        if plane.log_requests:
             self.noted = trace.note(call)
+        if plane.numbers:
+            share = self.connection.share
+            if share.number == 0:
+                plane.numbered += 1
+                share.number = plane.numbered
+            call.caller = call.caller._replace(connection=share.number)
 
     def read_large(self) -> None:
         """Read and run a large request, on a thread."""

@@ -94,6 +94,8 @@ class Server:
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
+        database.interest.numbering = self._plane.number_connections
+        self._plane.number_connections(database.interest.tape is not None)
         self._listener: Listener | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()

@@ -11,7 +11,7 @@ each member.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hashrange import pace
 from hashrange.limits import NAME_CHARS_MAX, NAME_CHARS_MIN
@@ -31,6 +31,8 @@ from hashrange.shapes.vocabulary import (
 )
 
 Test: TypeAlias = Callable[[Any], object]
+
+_NAMES_SEEN_MAX: Final = 1_000
 
 
 def compile_test(shape: Shape) -> Test:
@@ -62,11 +64,7 @@ def _text_test(shape: String) -> Test:
         # It raises TypeError for a list or map; `check` treats this as a refusal.
         return frozenset(shape.words).__contains__
     if shape.names_table:
-        is_name = compiled(f"{NAME_PATTERN[:-1]}{{{NAME_CHARS_MIN},{NAME_CHARS_MAX}}}").fullmatch
-        return lambda value: (
-            type(value) is str
-            and (is_name(value) or (value.startswith("arn:") and len(value) <= (high or 0)))
-        )
+        return _table_name_test(high or 0)
     if shape.pattern is not None:
         matches = compiled(shape.pattern).fullmatch
         least, most = low or 0, high if high is not None else 1 << 30
@@ -74,6 +72,26 @@ def _text_test(shape: String) -> Test:
     if high is not None:
         return lambda value: type(value) is str and (low or 0) <= len(value) <= high
     return lambda value: type(value) is str
+
+
+def _table_name_test(arn_chars_max: int) -> Test:
+    is_name = compiled(f"{NAME_PATTERN[:-1]}{{{NAME_CHARS_MIN},{NAME_CHARS_MAX}}}").fullmatch
+    # The names of the last requests, because looking a name up takes a tenth of a match.
+    seen: set[str] = set()
+
+    def is_good(value: Any) -> bool:
+        if type(value) is not str:
+            return False
+        if value in seen:
+            return True
+        if not is_name(value):
+            return value.startswith("arn:") and len(value) <= arn_chars_max
+        if len(seen) >= _NAMES_SEEN_MAX:
+            seen.clear()
+        seen.add(value)
+        return True
+
+    return is_good
 
 
 def _number_test(shape: Number) -> Test:
@@ -121,25 +139,47 @@ def _map_test(shape: Map) -> Test:
     return is_good
 
 
+class _Member:
+    """A member of a structure: its test, and 1 if it must be present."""
+
+    __slots__ = ("needed", "test")
+
+    def __init__(self, test: Test, needed: int) -> None:
+        self.test = test
+        self.needed = needed
+
+
 def structure_test(shape: Structure) -> Test:
     """The test of a structure: known members are good, required members present, unknown members ignored.
 
     A null member is allowed but must be removed, so the test refuses it: the exact walk removes it.
     """
-    tests = {name: compile_test(member) for name, member in shape.members.items()}
-    find = tests.get
-    needed = tuple(shape.needed)
+    members = {
+        name: _Member(compile_test(member), 1 if name in shape.needed else 0)
+        for name, member in shape.members.items()
+    }
+    needed = len(shape.needed)
 
     def is_good(value: Any) -> bool:
         if type(value) is not dict:
             return False
-        for name in needed:
-            if value.get(name) is None:
-                return False
-        for name, content in value.items():
-            test = find(name)
-            if test is not None and not test(content):
-                return False
-        return True
+        given: dict[str, Any] = value
+        present = 0
+        for name, content in given.items():
+            member = members.get(name)
+            if member is not None:
+                if not member.test(content):
+                    return False
+                present += member.needed
+        return present == needed
 
     return is_good
+
+
+def fits(test: Test, request: dict[str, Any]) -> bool:
+    """Whether a request passes its test."""
+    try:
+        return bool(test(request))
+    except TypeError:
+        # A list or map in place of an enum's word is not hashable. The exact walk reports it.
+        return False

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from heapq import merge
 from typing import Any, Final
 
@@ -29,8 +29,7 @@ from hashrange.errors import (
 )
 from hashrange.limits import ATTRIBUTE_NAME_BYTES_MAX, ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.values import numbers
-from hashrange.values.numbers import normalise
-from hashrange.values.numbers import size as number_size
+from hashrange.values.numbers import normal_size
 
 AttributeValue = dict[str, Any]
 Item = dict[str, AttributeValue]
@@ -40,6 +39,12 @@ _POINT_MASK: Final = 255
 
 _CHUNK_MEMBERS: Final = 4_096
 """This many texts are joined at once."""
+
+_JOINED_CHARS_MAX: Final = 4_096
+"""A longer text is measured by itself."""
+
+_NAME_CHARS_SURE: Final = ATTRIBUTE_NAME_BYTES_MAX // 4
+"""A name of so many characters is not too long, whatever they are."""
 
 KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
 
@@ -67,43 +72,46 @@ def kind(value: AttributeValue) -> str:
     raise ValidationException(_EMPTY)
 
 
-def admit_item(item: Mapping[str, Any]) -> int:
+def admit_item(item: dict[str, Any]) -> int:
     """Check and normalise every attribute of `item` in place. Returns its size in bytes."""
     pace.step()
     return admit_members(item)
 
 
-def admit_members(members: Mapping[str, Any], *, level: int = 1) -> int:
+def admit_members(members: dict[str, Any], *, level: int = 1) -> int:
     """Check and normalise named values in place. Returns their size in bytes, with the names.
 
     The values may be any JSON of a request. `level` is as in `admit_value`.
     """
+    texts: list[str] = []
+    return _admit_members(members, level, texts) + _bytes_of(texts)
+
+
+def _admit_members(members: dict[str, Any], level: int, texts: list[str]) -> int:
+    """Like `admit_members`, but names and texts go to `texts` and are measured together, which takes a third
+    of the time. The functions for values do the same."""
     total = 0
-    place = 0
+    is_good = True
     for name, value in members.items():
-        place += 1
-        if not place & _POINT_MASK:
+        if len(texts) > _POINT_MASK:
             pace.point()
-        total += len(name) if name.isascii() else len(name.encode())
-        # A shortcut for strings and numbers, which are by far the most frequent types.
-        if type(value) is dict and len(value) == 1:
-            text = value.get("S")
-            if type(text) is str:
-                total += len(text) if text.isascii() else len(text.encode())
-                continue
-            text = value.get("N")
-            if type(text) is str:
-                normal = normalise(text)
-                if normal is not text:
-                    value["N"] = normal
-                total += number_size(normal)
-                continue
+            total += _bytes_of(texts)
+        texts.append(name)
+        if not name or len(name) > _NAME_CHARS_SURE:
+            is_good = False
         if value is None:
             raise ValidationException(f"{_NULL_VALUE}: {name} is null")
-        total += _admit(value, level)
-    if "" in members or total > ATTRIBUTE_NAME_BYTES_MAX:
+        total += _admit(value, level, texts)
+    if not is_good:
         check_names(members)
     return total
+
+
+def _bytes_of(texts: list[str]) -> int:
+    """The bytes of these texts, which are forgotten."""
+    joined = "".join(texts)
+    texts.clear()
+    return len(joined) if joined.isascii() else len(joined.encode())
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -121,7 +129,8 @@ def admit_value(value: Any, *, level: int = 1) -> int:
 
     `level` is the nesting level that the value will have.
     """
-    return _admit(value, level)
+    texts: list[str] = []
+    return _admit(value, level, texts) + _bytes_of(texts)
 
 
 def levels(value: AttributeValue) -> int:
@@ -133,7 +142,37 @@ def levels(value: AttributeValue) -> int:
     return 1
 
 
-def _admit(value: Any, level: int) -> int:
+def _admit(value: Any, level: int, texts: list[str]) -> int:
+    if type(value) is dict and len(value) == 1:
+        member: dict[str, Any] = value
+        for name, content in member.items():
+            # The most frequent types; what they do not accept is reported below.
+            if name == "S":
+                if type(content) is str:
+                    if len(content) > _JOINED_CHARS_MAX:
+                        return _text_size(content)
+                    texts.append(content)
+                    return 0
+            elif name == "N":
+                if type(content) is str:
+                    size = normal_size(content)
+                    if size:
+                        return size
+            elif name == "M":
+                if type(content) is dict:
+                    return _admit_map(member, content, level, texts)
+            elif name == "L":
+                if type(content) is list:
+                    return _admit_list(member, content, level, texts)
+            elif name == "SS":
+                if type(content) is list:
+                    return _admit_string_set(member, content, level, texts)
+            elif (name == "BOOL" and type(content) is bool) or (name == "NULL" and content is True):
+                return 1
+    return _admit_exactly(value, level, texts)
+
+
+def _admit_exactly(value: Any, level: int, texts: list[str]) -> int:
     if value is None:
         raise ValidationException(_NULL_VALUE)
     if type(value) is not dict:
@@ -144,7 +183,7 @@ def _admit(value: Any, level: int) -> int:
         admit = _ADMIT.get(name)
         if admit is None or content is None:
             raise ValidationException(_EMPTY)
-        return admit(value, content, level)
+        return admit(value, content, level, texts)
     raise ValidationException(_EMPTY)
 
 
@@ -161,11 +200,11 @@ def _reduce_to_one_kind(value: AttributeValue, level: int) -> None:
     if len(value) > 1:
         for name, admit in _ADMIT.items():
             if name in value:
-                admit({}, value[name], level)
+                admit({}, value[name], level, [])
         raise ValidationException(_AMBIGUOUS)
 
 
-def _admit_string(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_string(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     return _text_size(content)
 
 
@@ -236,7 +275,7 @@ def _text_size(content: Any) -> int:
     return len(content) if content.isascii() else len(content.encode())
 
 
-def _admit_number(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_number(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     if type(content) is not str:
         raise SerializationException(_NO_TEXT)
     normal = numbers.normalise(content)
@@ -245,7 +284,7 @@ def _admit_number(value: AttributeValue, content: Any, level: int) -> int:
     return numbers.size(normal)
 
 
-def _admit_binary(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_binary(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     normal, size = _normal_binary(content)
     value["B"] = normal
     return size
@@ -268,13 +307,13 @@ def _normal_binary(content: Any) -> tuple[str, int]:
     return content, len(decoded)
 
 
-def _admit_bool(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_bool(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     if type(content) is not bool:
         raise SerializationException("Unexpected token received from parser")
     return 1
 
 
-def _admit_null(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_null(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     if type(content) is not bool:
         raise SerializationException("Unexpected token received from parser")
     if not content:
@@ -282,7 +321,7 @@ def _admit_null(value: AttributeValue, content: Any, level: int) -> int:
     return 1
 
 
-def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_list(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     if type(content) is not list:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
@@ -290,17 +329,19 @@ def _admit_list(value: AttributeValue, content: Any, level: int) -> int:
     total = 3 + len(content)
     for member in content:
         pace.step()
-        total += _admit(member, level + 1)
+        if len(texts) > _POINT_MASK:
+            total += _bytes_of(texts)
+        total += _admit(member, level + 1, texts)
     return total
 
 
-def _admit_map(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_map(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     if type(content) is not dict:
         raise SerializationException("Unexpected field type")
     if content and level >= NESTING_LEVELS_MAX:
         raise RequestViolation(TOO_DEEP)
     pace.step()
-    return 3 + len(content) + admit_members(content, level=level + 1)
+    return 3 + len(content) + _admit_members(content, level + 1, texts)
 
 
 def _members(content: Any, name: str) -> list[Any]:
@@ -311,9 +352,12 @@ def _members(content: Any, name: str) -> list[Any]:
     return content
 
 
-def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_string_set(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     members = _members(content, "SS")
     total = 0
+    if len(members) <= _POINT_MASK and _are_in_order(members):
+        texts += members
+        return 0
     looked_at = 0
     seen: set[str] = set()
     try:
@@ -336,7 +380,19 @@ def _admit_string_set(value: AttributeValue, content: Any, level: int) -> int:
     return total
 
 
-def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
+def _are_in_order(members: list[Any]) -> bool:
+    """Whether all members are texts, each above the one before; texts compare as their UTF-8 bytes do."""
+    previous: str | None = None
+    for member in members:
+        if type(member) is not str:
+            return False
+        if previous is not None and member <= previous:
+            return False
+        previous = member
+    return True
+
+
+def _admit_number_set(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     normal = []
     total = 0
     seen: set[str] = set()
@@ -359,7 +415,7 @@ def _admit_number_set(value: AttributeValue, content: Any, level: int) -> int:
     return total
 
 
-def _admit_binary_set(value: AttributeValue, content: Any, level: int) -> int:
+def _admit_binary_set(value: AttributeValue, content: Any, level: int, texts: list[str]) -> int:
     members = _members(content, "BS")
     if None in members:
         raise RequestViolation(_NULL_MEMBER.format(what="binary"))
@@ -443,10 +499,10 @@ def _members_size(members: list[AttributeValue]) -> int:
 def size_within(value: AttributeValue, bytes_max: int) -> int:
     """Like `value_size`, but it stops as soon as the size is above `bytes_max`, and then returns some number
     above it; for a value that may hold the same value many times."""
+    if kind(value) not in ("L", "M"):
+        return value_size(value)
     members: Any = value.get("L")
     if members is None:
-        if "M" not in value:
-            return value_size(value)
         members = value["M"]
         total = 3 + len(members) + sum([len(name.encode()) for name in members])
         members = members.values()

@@ -29,7 +29,10 @@ _EXPONENT_MAX: Final = 2**31 - 1
 _LONG_EXPONENT_MAX: Final = 2**63 - 1
 _EXPONENT_DIGITS_MAX: Final = 19
 
-_NORMAL: Final = re.compile(r"0|-?(?:[1-9][0-9]*(?:\.[0-9]*[1-9])?|0\.[0-9]*[1-9])", re.ASCII).fullmatch
+_ZERO: Final = ord("0")
+_NINE: Final = ord("9")
+_POINT: Final = ord(".")
+_MINUS: Final = ord("-")
 
 # The sum of the largest and the smallest number is exact with this precision; the limits are checked
 # afterwards.
@@ -42,7 +45,7 @@ def normalise(text: str) -> str:
     Raises `RequestViolation` if `text` is not a number, or is outside DynamoDB's range or precision.
     """
     # Most numbers are already in normal form, and too short to break a limit.
-    if len(text) <= NUMBER_DIGITS_MAX and _NORMAL(text) is not None:
+    if normal_size(text):
         return text
     match = _SYNTAX.fullmatch(text)
     if match is None:
@@ -145,12 +148,53 @@ def subtract(left: str, right: str) -> str:
     return render(int(left) - int(right))
 
 
+def normal_size(text: str) -> int:
+    """The size of a number that is in normal form and too short to break a limit; 0 for any other text.
+
+    A loop over the characters, because compiled it takes a tenth of the time of a regular expression.
+    """
+    length = len(text)
+    if not 0 < length <= NUMBER_DIGITS_MAX:
+        return 0
+    negative = 1 if ord(text[0]) == _MINUS else 0
+    point = -1
+    low = high = -1  # the first and the last digit that is not 0
+    for place in range(negative, length):
+        code = ord(text[place])
+        if _ZERO < code <= _NINE:
+            if low < 0:
+                low = place
+            high = place
+        elif code == _POINT and point < 0:
+            point = place
+        elif code != _ZERO:
+            return 0
+    if low < 0:
+        return 1 if length == 1 and not negative and point < 0 else 0  # "0"
+    if point < 0:
+        return 0 if low > negative else 1 + negative + (high - negative + 2) // 2
+    if point == negative or high < length - 1 or high < point:
+        return 0
+    if low > point:
+        whole = 0 if point == negative + 1 else -1
+        low_fraction = low
+    else:
+        whole = point - negative if low == negative else -1
+        low_fraction = point + 1
+    if whole < 0:
+        return 0  # a zero before other digits
+    return 1 + negative + (whole + 1) // 2 + (length - low_fraction + 1) // 2
+
+
 def size(text: str) -> int:
     """The bytes that DynamoDB counts for a number in normal form.
 
     One byte, one for each started pair of significant digits before and after the point, one if negative.
     Source: Developer Guide, "DynamoDB item sizes and formats".
     """
+    quick = normal_size(text)
+    if quick:
+        return quick
     if text.isdigit():
         return 1 + (len(text.rstrip("0")) + 1) // 2
     negative = text[0] == "-"

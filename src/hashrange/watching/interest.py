@@ -1,5 +1,5 @@
 """The observers of a database's requests: fault rules, the lab, recorders of what requests cost, onlookers,
-and the judge of access.
+the tape on which they are recorded, and the judge of access.
 
 A database has one `Interest`, and only checks whether it has a `watch`. The code of rules and recorders is
 loaded when it is first needed.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.lab import Lab
     from hashrange.watching.sights import Onlooker
+    from hashrange.watching.tape import Tape
     from hashrange.watching.watch import Watch
 
 _everywhere: list[Recorder] = []
@@ -36,12 +37,13 @@ def record_everywhere(recorder: Recorder, begins: bool) -> None:
 
 
 class Interest:
-    """The rules, the lab, the recorders and the onlookers of one database. Thread-safe.
+    """The rules, the lab, the recorders, the onlookers and the tape of one database. Thread-safe.
 
     `watch` examines each request; it is None while there are none of them. `costs`: whether there are
     recorders or onlookers, or requests are throttled; then all requests get bills. `heads`: whether more is
     read of the heads of requests than names the caller: the attempt number that the SDK sends, for recorders,
-    and the signature, for the `gate`. `clock` returns the database's clock.
+    and the signature, for the `gate`. `clock` returns the database's clock. `numbering` is called with
+    whether requests need the number of their connection.
     """
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], Clock]) -> None:
@@ -50,6 +52,9 @@ class Interest:
         self.costs = False
         self.heads = False
         self.gate: Gate | None = None
+        self.tape: Tape | None = None
+        self.last_tape: Tape | None = None
+        self.numbering: Callable[[bool], None] = _ignore
         self._judges = 0
         self._engine = engine
         self._settings = settings
@@ -101,6 +106,14 @@ class Interest:
             self._onlookers = (*others, onlooker) if begins else tuple(others)
         self._look()
 
+    def put_on(self, tape: Tape | None) -> None:
+        """Record each request on `tape`, or end that (None)."""
+        with self._lock:
+            self.tape = tape
+            self.last_tape = tape or self.last_tape
+        self.numbering(tape is not None)
+        self._look()
+
     def judge(self, gate: Gate | None = None, *, begins: bool = True) -> None:
         """Begin to judge the requests of identified callers, whom `gate` identifies if there is one; or end
         what another call began."""
@@ -120,8 +133,13 @@ class Interest:
             onlookers = self._onlookers
             lab = self._lab if self._lab is not None and self._lab.is_on else None
             bills = lab is not None and lab.throttling.is_on
-            self.costs = len(recorders) > 0 or len(onlookers) > 0 or bills
+            tape = self.tape
+            self.costs = len(recorders) > 0 or len(onlookers) > 0 or tape is not None or bills
             self.heads = self.costs or self.gate is not None
             is_watched = self.costs or self._judges > 0 or faults is not None or lab is not None
-            watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers)
+            watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers, tape)
             self.watch = watch if is_watched else None
+
+
+def _ignore(is_numbered: bool) -> None:
+    """The `numbering` of a database without a server."""

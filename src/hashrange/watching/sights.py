@@ -35,7 +35,7 @@ class Sight(NamedTuple):
 
 
 class Onlooker(Protocol):
-    """Is shown each request. Implementations: the console's `live.feed` and `live.heat`, and
+    """Is shown each request. Implementations: the console's `live.feed`, `insights.heat` and
     `insights.contributors`."""
 
     def see(self, sight: Sight) -> None:

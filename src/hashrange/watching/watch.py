@@ -1,5 +1,5 @@
-"""Watching the requests of a database, while there are fault rules, the lab is on, somebody records costs or
-looks on, or policies decide.
+"""Watching the requests of a database, while there are fault rules, the lab is on, somebody records requests
+or their costs or looks on, or policies decide.
 
 A `Watch` makes a `Passage` for each request. The database asks the passage what happens to the request
 (`faults`), and reports how the request ended, for the recorders (`costs`) and the onlookers (`sights`).
@@ -30,6 +30,7 @@ from hashrange.watching.sights import Onlooker, Sight
 if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.lab import Lab
+    from hashrange.watching.tape import Tape
 
 Body = Callable[[Any], Any]
 
@@ -45,6 +46,7 @@ class Watch:
         lab: Lab | None,
         recorders: tuple[Recorder, ...],
         onlookers: tuple[Onlooker, ...],
+        tape: Tape | None,
     ) -> None:
         self.engine = engine
         self.settings = settings
@@ -52,6 +54,7 @@ class Watch:
         self.lab = lab
         self.recorders = recorders
         self.onlookers = onlookers
+        self.tape = tape
 
     def begin(self, operation: str, request: Request, caller: Caller) -> Passage:
         """The passage of a request, which may be wrong in any way."""
@@ -60,8 +63,8 @@ class Watch:
 
 class Passage:
     """One watched request. `caller` is who has sent it, in the account whose tables it names; `bill` is what
-    it consumed, once that is known; `records`: whether there are recorders; `counts`: whether there are
-    recorders or onlookers."""
+    it consumed, once that is known; `records`: whether there are recorders or a tape; `counts`: whether there
+    are those or onlookers."""
 
     __slots__ = (
         "_began",
@@ -69,6 +72,7 @@ class Passage:
         "_left",
         "_operation",
         "_request",
+        "_sent",
         "_statement",
         "_watch",
         "_where",
@@ -90,9 +94,11 @@ class Passage:
         self._fate: Fate | None = None
         self._left = NONE_LEFT
         self.bill: Bill = NO_BILL
-        self.records = bool(watch.recorders)
+        tape = watch.tape
+        self.records = bool(watch.recorders) or tape is not None
         self.counts = self.records or bool(watch.onlookers)
-        self._began = perf_counter() if watch.onlookers else 0.0
+        self._began = perf_counter() if watch.onlookers or tape is not None else 0.0
+        self._sent = tape.sent(request) if tape is not None else b""
         if self.records:
             # The request is emptied once it has been performed.
             self._where = noting.places(operation, request)
@@ -136,10 +142,10 @@ class Passage:
         if self.counts and answer is not None:
             counted = noting.items(self._operation, self._request, answer)
             size = noting.size_of(answer) if self.records else 0
-        return self._end(error, counted, size)
+        return self._end(error, counted, size, answer)
 
     def _end(
-        self, error: Exception | None, counted: Items, answer_bytes: int
+        self, error: Exception | None, counted: Items, answer_bytes: int, answer: Any
     ) -> tuple[Exception | None, float]:
         fate = self._fate
         seconds = 0.0
@@ -149,7 +155,7 @@ class Passage:
             error = fate.error if fate.error is not None else error
             seconds = fate.delay_seconds
         if self.records:
-            self._note(error, counted, answer_bytes)
+            self._note(error, seconds, counted, answer_bytes, answer)
         if self._watch.onlookers:
             self._show(error, seconds, counted, answer_bytes)
         return error, seconds
@@ -172,7 +178,9 @@ class Passage:
         for onlooker in self._watch.onlookers:
             onlooker.see(sight)
 
-    def _note(self, error: Exception | None, counted: Items, answer_bytes: int) -> None:
+    def _note(
+        self, error: Exception | None, delay_seconds: float, counted: Items, answer_bytes: int, answer: Any
+    ) -> None:
         watch = self._watch
         code = "" if error is None else error.code if isinstance(error, ServiceError) else _FAULT
         scope = scope_of(self.caller.account_id, self.caller.region, watch.settings)
@@ -188,6 +196,11 @@ class Passage:
         )
         for recorder in watch.recorders:
             recorder.add(record)
+        tape = watch.tape
+        if tape is not None:
+            seconds = perf_counter() - self._began + delay_seconds
+            answer = answer if error is None else None
+            tape.take(record, self._sent, self.caller, self._began, seconds, error, answer)
 
     def encoding(self, encode: Encode) -> Encode:
         """`encode`; for those who record or look on, it also counts the items of the answer."""
@@ -208,7 +221,7 @@ class Passage:
             if self.counts and error is None:
                 answer, counted = answer
                 size = noting.size_of(answer)
-            error, seconds = self._end(error, counted, size)
+            error, seconds = self._end(error, counted, size, answer)
             report = partial(done, answer if error is None else None, error)
             if seconds > 0:
                 later(seconds, report)

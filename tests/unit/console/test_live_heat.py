@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from consoles import CREATE, KEY, Browser, parsed, put
-from hashrange.console.live.heat import KEYS_MAX, Heat, Place
 from hashrange.costs.noting import Items
 from hashrange.database import Caller, Database
+from hashrange.insights.heat import KEYS_MAX, Heat, Place
 from hashrange.insights.sketch import Sketch
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight
@@ -83,14 +82,13 @@ def test_a_table_that_is_created_later_is_counted_by_key(database: Database, bro
 
 
 def test_the_counts_take_bounded_memory_and_requests_of_any_form(database: Database) -> None:
-    subject: Any = SimpleNamespace(database=database, plane=SimpleNamespace(draining=False))
-    heat = Heat(subject)
+    heat = Heat(database.interest, database.settings, lambda: False)
     heat.names[Place("", "t")] = "pk"
     keys: list[Any] = [{"S": str(number)} for number in range(2 * KEYS_MAX)]
     for key in [*keys, None, [], {}, {"N": "x"}, {"M": {}}, {"S": "x" * 100_000}, {"S": 1}]:
         request = {"TableName": "t", "Key": {"pk": key}}
         heat.see(Sight("GetItem", request, Caller(), 0.0, None, NO_BILL, Items(), 0, by_rule=False))
-    [(_, warmth)] = heat.tables()
+    [(_, warmth)] = heat.places()
     assert sum(warmth.reads) == 2 * KEYS_MAX
     assert warmth.others == 7
     assert len(heat.keys(10_000)) == KEYS_MAX

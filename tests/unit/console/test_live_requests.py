@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 
 from consoles import EVERY_TYPE, KEY, Browser, EventStream, fill, opened, parsed, put
 from hashrange.cli.admin import bind_admin
-from hashrange.console.live import attention, events, feed, state
-from hashrange.console.live.attention import Attention
+from hashrange.console.live import events, feed, state
 from hashrange.console.live.feed import Feed, Viewer, Wanted
 from hashrange.costs.noting import Items
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError, ThrottlingException
 from hashrange.operations.context import OPERATOR
 from hashrange.server import running
+from hashrange.server.admin import attention, heat
+from hashrange.server.admin.attention import Attention
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight
 
@@ -128,8 +129,16 @@ def test_the_consoles_own_requests_are_left_out(orders: Database, browser: Brows
 
 
 def test_nothing_is_watched_until_a_page_is_opened(
-    orders: Database, browser: Browser, made: list[state.Live]
+    orders: Database, browser: Browser, made: list[state.Live], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    looked: list[heat.Looked] = []
+    see = heat.Looked.__init__
+
+    def noted(self: heat.Looked, subject: Any) -> None:
+        looked.append(self)
+        see(self, subject)
+
+    monkeypatch.setattr(heat.Looked, "__init__", noted)
     for path in ("/console", "/console/t/orders", "/console/faults", "/console/clock", "/console/streams"):
         browser.ask(path)
     assert not is_watched(orders)
@@ -138,7 +147,7 @@ def test_nothing_is_watched_until_a_page_is_opened(
     browser.ask("/console/heat")
     made[0].feed.attention.check()
     assert is_watched(orders)
-    made[0].heat.attention.check()
+    looked[0].attention.check()
     assert not is_watched(orders)
     assert not orders.interest.costs
     assert made[0].feed.rows(Wanted(), 10) == []

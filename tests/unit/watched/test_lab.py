@@ -17,8 +17,9 @@ from guides import blocks_of, run
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
+from hashrange.lab.partitions import Partitions
 from hashrange.server import running
-from hashrange.settings import Settings
+from hashrange.settings import Settings, parse_lag
 from unit.test_admin import ask
 from watched import Clients
 
@@ -41,7 +42,7 @@ def put(client: Any, number: int = 0) -> Any:
 
 def test_the_code_of_the_page_does_what_it_says() -> None:
     names: dict[str, Any] = {}
-    assert sum([run(block, names) for block in blocks_of(PAGE)]) == 5
+    assert sum([run(block, names) for block in blocks_of(PAGE)]) == 7
     names["database"].close()
 
 
@@ -190,3 +191,77 @@ def test_settings_turn_it_on_from_the_start(settings: Callable[[], Settings]) ->
         assert database.interest.watch is not None
     with Database.in_memory() as database:
         assert database.interest.watch is None
+
+
+def test_the_admin_plane_shows_the_heat_of_partitions(database: Database) -> None:
+    listening = bind_admin(0)
+    with running(database, admin=listening) as endpoint:
+        url = listening.url
+        client = boto3.client(
+            "dynamodb",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="any",
+            aws_secret_access_key="any",
+        )
+        client.create_table(
+            TableName="orders",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        assert ask(url, "/lab/partitions?table=orders")[0] == 404
+        database.lab.throttling.set(True)
+        for _ in range(3):
+            put(client)
+        client.get_item(TableName="orders", Key={"pk": {"S": "0"}}, ConsistentRead=True)
+        client.close()
+        status, shown = ask(url, "/lab/partitions?table=orders")
+    assert status == 200
+    parts = shown["partitions"]
+    assert len(parts) == 4
+    starts = ["", "4000000000000000", "8000000000000000", "c000000000000000"]
+    assert [part["from"] for part in parts] == starts
+    used = [part for part in parts if part["consumed_write_units"]]
+    assert [(part["consumed_read_units"], part["consumed_write_units"]) for part in used] == [(1.0, 3.0)]
+    assert sum(part["throttled"] for part in parts) == 0
+
+
+def test_a_hot_partition_counts_its_refusals() -> None:
+    parts = Partitions(2, 0.0, whole_collections=False)
+    parts[0].seen.append((b"\1", b""))
+    parts.refused(0, 0.0, 100.0)
+    assert [parts[number].throttled for number in range(2)] == [1, 0]
+
+
+class Shop:
+    """Sells what is in stock. `mended`: it reads the stock consistently."""
+
+    def __init__(self, client: Any, *, mended: bool) -> None:
+        self._client = client
+        self._mended = mended
+
+    def sell(self) -> int:
+        """Sell one piece, and return how many are left: an older stock than the last sale's may be read."""
+        key = {"pk": {"S": "lamp"}}
+        stock = self._client.get_item(TableName="orders", Key=key, ConsistentRead=self._mended)["Item"]
+        left = int(stock["left"]["N"]) - 1
+        self._client.put_item(TableName="orders", Item={**key, "left": {"N": str(left)}})
+        return left
+
+
+@pytest.mark.parametrize("lag", ["2", "2 seed=7", "0"])
+@pytest.mark.parametrize("mended", [False, True], ids=["bug", "mended"])
+def test_a_program_that_reads_its_own_writes_fails_until_it_reads_consistently(
+    database: Database, clients: Clients, mended: bool, lag: str
+) -> None:
+    client = clients()
+    create(client, read=1_000, write=1_000)
+    client.put_item(TableName="orders", Item={"pk": {"S": "lamp"}, "left": {"N": "10"}})
+    database.clock.advance(10)  # type: ignore[attr-defined]
+    seconds, seed, _ = parse_lag(lag)
+    database.lab.eventual.set(seconds, seed=seed)
+    shop = Shop(client, mended=mended)
+    sold = [shop.sell() for _ in range(3)]
+    is_right = sold == [9, 8, 7]
+    assert is_right == (mended or lag == "0")

@@ -30,6 +30,7 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
+from hashrange.cli.serving.recording import record_options, recorded
 from hashrange.cli.serving.welcome import announce, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
@@ -196,6 +197,7 @@ _PORT_MAX: Final = 65_535
     help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
     "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
+@record_options(option)
 @settings_options(ServerSettings)
 @settings_options(Settings)
 def command(
@@ -255,7 +257,7 @@ def command(
             warns = limits["auth"] != STRICT and is_open(host, port)
             announce(fields, region, log_format, link, open_on=host if warns else None)
 
-        with _errors_of_serving(host, port):
+        with _errors_of_serving(host, port), recorded(database, limits, server_settings):
             serve(
                 database,
                 host=host,

@@ -7,11 +7,9 @@
     clock     the virtual clock
 
     feed      the requests that are kept for the pages
-    heat      the counts behind the heat
     records   the records of a stream, as rows
     triggers  the triggers of a table, and their lag
     events    server-sent events
-    attention  whether somebody looks
     state     what these share on one server
 
 Nothing is watched, and so nothing costs anything, while no page looks.

@@ -14,13 +14,12 @@ from starlette.responses import Response
 from hashrange.clock import show_moment
 from hashrange.console import looks
 from hashrange.console.live.events import Event
-from hashrange.console.live.heat import KEYS_MAX, PARTS, Heat, Place, Warmth
-from hashrange.console.live.state import live_of, stream
-from hashrange.console.reach import Refused, View
-from hashrange.console.tables.listing import keys_of
+from hashrange.console.live.state import stream
+from hashrange.console.reach import View
 from hashrange.console.values import Cell, cell
+from hashrange.insights.heat import KEYS_MAX, PARTS, Place, Warmth
 from hashrange.insights.sketch import Count
-from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.heat import Looked, look_at
 
 _TABLES_SHOWN: Final = 12
 _KEYS_SHOWN: Final = 25
@@ -71,9 +70,10 @@ class HotKey:
 
 async def page(view: View) -> Response:
     """The heat of all tables."""
-    heat = live_of(view).heat
-    heat.attention.look()
-    await learn(view, heat, {Place(*_parted(name)) for name in _names(view)})
+    looked = look_at(view.request)
+    looked.attention.look()
+    await looked.learn(every=True)
+    heat = looked.heat
     return await looks.page(
         "live/heat.html",
         view=view,
@@ -82,63 +82,54 @@ async def page(view: View) -> Response:
         keys_max=KEYS_MAX,
         events=looks.href(f"{PATH}/events", table=view.given("table"), part=view.given("part")),
         names=sorted({place.table for place in heat.names}),
-        **numbers(view, heat),
+        **numbers(view, looked),
     )
 
 
 async def events(view: View) -> Response:
     """The stream of the page."""
-    return stream(view, _Numbers(view, live_of(view).heat))
+    return stream(view, _Numbers(view, look_at(view.request)))
 
 
 class _Numbers:
     """The source of the stream: the page's numbers, when they have changed."""
 
-    def __init__(self, view: View, heat: Heat) -> None:
+    def __init__(self, view: View, looked: Looked) -> None:
         self._view = view
-        self._heat = heat
+        self._looked = looked
         self._tick = 0
         self._seen = -1
 
     def begin(self) -> None:
-        self._heat.attention.hold()
+        self._looked.attention.hold()
 
     def end(self) -> None:
-        self._heat.attention.release()
+        self._looked.attention.release()
 
     async def poll(self) -> list[Event]:
         self._tick += 1
-        if self._heat.unknown:
-            await learn(self._view, self._heat, set(self._heat.unknown))
-        if self._tick % _TICKS or self._heat.seen == self._seen:
+        heat = self._looked.heat
+        if heat.unknown:
+            await self._looked.learn()
+        if self._tick % _TICKS or heat.seen == self._seen:
             return []
-        self._seen = self._heat.seen
-        shown = numbers(self._view, self._heat)
+        self._seen = heat.seen
+        shown = numbers(self._view, self._looked)
         html = await looks.part("live/heat_numbers.html", **shown)
         return [Event("part", html)]
 
 
-async def learn(view: View, heat: Heat, places: set[Place]) -> None:
-    """Look up the partition keys of tables."""
-    for place in places:
-        heat.unknown.discard(place)
-        try:
-            own = View(view.request, place.scope)
-            described = await own.read("DescribeTable", {"TableName": place.table})
-        except Refused:
-            continue  # there is no such table
-        [name] = [name for name, role, _ in keys_of(described["Table"]) if role == "HASH"]
-        heat.names[place] = name
-
-
-def numbers(view: View, heat: Heat) -> dict[str, Any]:
-    """What the page shows of the counts."""
-    tables = heat.tables()[:_TABLES_SHOWN]
+def numbers(view: View, looked: Looked) -> dict[str, Any]:
+    """What the page shows of the counts: those of tables, because `hashrange top` has those of indexes."""
+    heat = looked.heat
+    tables = [(place, warmth) for place, warmth in heat.places() if not place.index_name][:_TABLES_SHOWN]
     table, part = view.given("table"), view.given("part")
     keys = [
         count
         for count in heat.keys(KEYS_MAX)
-        if table in ("", count.key.place.table) and part in ("", str(count.key.part + 1))
+        if not count.key.place.index_name
+        and table in ("", count.key.place.table)
+        and part in ("", str(count.key.part + 1))
     ][:_KEYS_SHOWN]
     longest = max([warmth.total for _, warmth in tables], default=0)
     most = max([count.least for count in keys], default=0)
@@ -175,14 +166,3 @@ def _key(count: Count[Any], most: int) -> HotKey:
         looks.href(f"/console/t/{hot.place.table}", pk=text, scope=hot.place.scope),
         looks.href("/console/requests", table=hot.place.table, key=hot.key, scope=hot.place.scope),
     )
-
-
-def _names(view: View) -> list[str]:
-    """The full names of the tables, as far as they are counted."""
-    database = subject_of(view.request).database
-    return [about["name"] for about in database.overview("", 100)]
-
-
-def _parted(name: str) -> tuple[str, str]:
-    scope, _, table = name.rpartition("/")
-    return scope, table

@@ -19,10 +19,10 @@ from typing import Any, Final
 import orjson
 
 from hashrange.clock import Clock, SystemClock, show_moment
-from hashrange.console.live.attention import Attention
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
 from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import Target, name_in, targets
+from hashrange.server.admin.attention import Attention
 from hashrange.server.admin.port import Subject
 from hashrange.tables.data.capacity import NO_BILL, Bill
 from hashrange.watching.sights import Onlooker, Sight

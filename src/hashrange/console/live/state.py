@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from hashrange.console.live.events import Source, Stream, Streams
 from hashrange.console.live.feed import Feed
-from hashrange.console.live.heat import Heat
 from hashrange.console.reach import View, session_of
 from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.port import Subject
 
 
 class Live:
-    """The streams, the feed of requests and the heat of one server."""
+    """The streams and the feed of requests of one server."""
 
     def __init__(self, subject: Subject) -> None:
         self.streams = Streams()
         self.feed = Feed(subject)
-        self.heat = Heat(subject)
 
 
 def live_of(view: View) -> Live:

@@ -56,7 +56,11 @@ def _run(
             asked = [key for position, key in placed if position not in left]
             skipped = [key for position, key in placed if position in left]
             members += len(placed)
-        addresses = [(table.space, *keys.address_of_key(table.key, key)) for key in asked]
+        space, schema = table.space, table.key
+        addresses: list[tuple[int, bytes, bytes]] = []
+        for key in asked:
+            partition, sort = keys.address_of_key(schema, key)
+            addresses.append((space, partition, sort))
         stored = reader.get_many(addresses)
         kept, units, used = _within(budget, stored, consistent=table_request.get("ConsistentRead") is True)
         budget -= used

@@ -15,12 +15,14 @@ from hashrange.values import admit_item
 
 def prepare(request: Request, context: Context) -> BilledReadBody:
     """The body of a GetItem."""
-    parameters.check_styles(request, ("ProjectionExpression",), ("AttributesToGet",))
+    is_bare = len(request) == 2  # only the table and the key
+    if not is_bare:
+        parameters.check_styles(request, ("ProjectionExpression",), ("AttributesToGet",))
     key = request["Key"]
     admit_item(key)
     project = None
     nested: frozenset[str] = frozenset()
-    if len(request) > 2:
+    if not is_bare:
         subs = parameters.names_only(request)
         project = parameters.projection(request, subs)
         subs.check_all_used()
@@ -33,7 +35,8 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     def body(reader: Reader) -> Billed:
         table = catalog.open_active(reader, name, scope)
         keys.check_scalars(table, nested)
-        record = reader.get(table.space, *keys.address_of_key(table.key, key))
+        partition, sort = keys.address_of_key(table.key, key)
+        record = reader.get(table.space, partition, sort)
         answer: Answer = {}
         if record is not None:
             if project is None:

@@ -36,15 +36,18 @@ _GB = 1024**3
 
 def put(request: Request, scope: str, level: int = 1) -> Write:
     """The write of a PutItem or of a transaction's Put; `level` is the level of the expressions' values."""
-    parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
+    is_bare = len(request) == 2  # only the table and the item
+    if not is_bare:
+        parameters.check_styles(request, _CONDITION, _CONDITION_LEGACY, valued=_CONDITION)
     item = request["Item"]
     size = admit_item(item)
-    _check_return_values(request)
+    if not is_bare:
+        _check_return_values(request)
     if size > ITEM_BYTES_MAX:
         raise ValidationException(ITEM_TOO_LARGE)
     condition = None
     nested: frozenset[str] = frozenset()
-    if len(request) > 2:
+    if not is_bare:
         subs = parameters.substitutions(request, level=level)
         condition = parameters.write_condition(request, subs)
         subs.check_all_used()

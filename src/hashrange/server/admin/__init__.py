@@ -6,10 +6,13 @@
     aside        work of endpoints that may take long, on a thread
     entry        who may open the console
     status       GET /health, /tables and /metrics
+    attention    whether somebody looks at what is counted
+    heat         GET /heat: where the requests go, for `hashrange top`
     insights     GET /insights: the keys that are used most
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
     lab          GET and POST /lab
+    recording    GET, POST and DELETE /recording
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations, and links to the console

@@ -1,6 +1,7 @@
 """The lab of a server, on the admin plane: whether requests are throttled and reads eventual.
 
     GET   /lab              what is on, and the tables and indexes that were used since then
+    GET   /lab/partitions   the partitions of a throttled table or index, and what each has consumed
     POST  /lab/throttling   turn throttling on or off, for all tables or for one
     POST  /lab/eventual     say how far behind reads are
 
@@ -74,6 +75,31 @@ async def _show(request: Request) -> Response:
     return json(shown(subject_of(request)))
 
 
+def partitions(resource: Resource) -> list[dict[str, Any]]:
+    """The first partitions of a resource, in the order of their keys. `from` is the hash, and the sort key's
+    bytes if it begins within an item collection."""
+    return [
+        {
+            "from": part.low[0].hex() + (f"/{part.low[1].hex()}" if part.low[1] else ""),
+            "consumed_read_units": part.consumed[READS],
+            "consumed_write_units": part.consumed[WRITES],
+            "throttled": part.throttled,
+        }
+        for part in (resource.parts[number] for number in range(min(len(resource.parts), SHOWN_MAX)))
+    ]
+
+
+async def _partitions(request: Request) -> Response:
+    table, index = request.query_params.get("table", ""), request.query_params.get("index", "")
+    for resource in subject_of(request).database.lab.throttling.resources():
+        if (resource.table, resource.index) == (table, index):
+            return json({"table": table, "index": index, "partitions": partitions(resource)})
+    named = f"the index {index!r} of the table {table!r}" if index else f"the table {table!r}"
+    raise HTTPException(
+        404, f"No request to {named} was throttled or charged; GET /lab lists those with partitions."
+    )
+
+
 async def _throttle(request: Request) -> Response:
     change = await read_json(request, ThrottlingChange)
     subject_of(request).database.lab.throttling.set(change.throttle, change.table)
@@ -92,6 +118,13 @@ async def _lag(request: Request) -> Response:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/lab", "Whether requests are throttled and reads eventual; what was consumed.", _show),
+    Endpoint(
+        "GET",
+        "/lab/partitions",
+        "The partitions of a throttled table or index (?table=orders&index=by-date), and what each has "
+        "consumed since its last split.",
+        _partitions,
+    ),
     Endpoint(
         "POST",
         "/lab/throttling",

@@ -17,7 +17,7 @@ Refuses to know: threads, commits, outcomes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ from hashrange.storage.embedded.keys import (
     totals_key,
     unpack_totals,
 )
-from hashrange.storage.embedded.view import KEPT_SPACE, View, unreadable
+from hashrange.storage.embedded.view import KEPT_SPACE, View, raise_unless_missing, unreadable
 from hashrange.storage.failures import StorageError
 from hashrange.storage.merging import merged
 
@@ -58,22 +58,39 @@ _RECORD_OVERHEAD_BYTES: Final = 200
 class ViewReader:
     """The `Reader` of a read body."""
 
-    __slots__ = ("_get", "_view")
-    __deletable__ = ("_get", "_view")
+    __slots__ = ("_cleared", "_kept", "_opened", "_snapshot")
 
     def __init__(self, view: View) -> None:
-        self._view = view
-        self._get = view.get
+        # To read an attribute of a view, which is not compiled, takes long.
+        self._opened: View | None = view
+        self._cleared = view.cleared
+        self._kept = view.kept
+        self._snapshot = view.snapshot if type(view) is View else None
+
+    @property
+    def _view(self) -> View:
+        view = self._opened
+        assert view is not None
+        return view
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
-        view = self._view
-        if view.cleared and space in view.cleared:
+        if self._cleared and space in self._cleared:
             return None
         key = pack(space, partition, sort)
         if space == KEPT_SPACE:
-            value = view.kept.get(key)
-            return value if value is not None else view.keep(key, self._get(key))
-        return self._get(key)
+            value = self._kept.get(key)
+            return value if value is not None else self._view.keep(key, self._stored(key))
+        return self._stored(key)
+
+    def _stored(self, key: bytes) -> bytes | None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return self._view.get(key)
+        try:
+            return snapshot[key]  # type: ignore[no-any-return]
+        except Exception as error:
+            raise_unless_missing(error)
+            return None
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
@@ -114,7 +131,7 @@ class ViewReader:
 
     def end(self) -> None:
         """Let go of the store: the body is over, but its frames may live on in a traceback."""
-        del self._view, self._get
+        self._opened = self._snapshot = None
 
     def first_key(self, low: bytes, high: bytes) -> bytes | None:
         for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high):
@@ -200,32 +217,29 @@ class LayeredTransaction:
 
     __slots__ = (
         "_cleared",
-        "_db",
         "_known",
         "_last_stamp",
         "_lower",
+        "_opened",
         "_recent",
         "_stamps",
-        "_view",
         "bytes",
         "own",
         "own_stamp",
         "sequence",
     )
-    __deletable__ = ("_db", "_lower", "_view")
 
     def __init__(
         self,
         view: View,
-        lower: Sequence[Layer],
+        lower: tuple[Layer, ...],
         recent: Recent,
         cleared: AbstractSet[int],
         sequence: int,
         last_stamp: int,
         known: Stamps,
     ) -> None:
-        self._view = view
-        self._db = view.db
+        self._opened: View | None = view
         self._lower = lower  # the newest first
         self._recent = recent
         self._cleared = cleared
@@ -236,6 +250,12 @@ class LayeredTransaction:
         self._known = known
         self._stamps: Stamps = {}
         self.bytes = 0
+
+    @property
+    def _view(self) -> View:
+        view = self._opened
+        assert view is not None
+        return view
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         if self._cleared and space in self._cleared:
@@ -260,7 +280,7 @@ class LayeredTransaction:
             if value is not None:
                 return value
         try:
-            value = self._db.get(key)
+            value = self._view.db.get(key)
         except Exception as error:
             raise unreadable(error) from error
         return value if space != KEPT_SPACE else self._view.keep(key, value)
@@ -376,7 +396,7 @@ class LayeredTransaction:
 
     def end(self) -> None:
         """Let go of the store: the body is over, but its frames may live on in a traceback."""
-        del self._view, self._db, self._lower
+        self._opened, self._lower = None, ()
 
     def first_key(self, low: bytes, high: bytes) -> bytes | None:
         for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high):
@@ -389,7 +409,7 @@ class LayeredTransaction:
         """The records between two keys; of their keys, what follows `start`."""
         if low >= high or space in self._cleared:
             return iter(())
-        stored = _Range(self._db, low, high, reverse)
+        stored = _Range(self._view.db, low, high, reverse)
         changes: dict[bytes, bytes | None] = {}
         for layer in (*reversed(self._lower), self.own):
             if layer.records:

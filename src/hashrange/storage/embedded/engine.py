@@ -36,7 +36,6 @@ from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.upkeep import count_nothing
 from hashrange.storage.failures import CommitFault, StorageError, StoreClosed
 from hashrange.storage.loops import Done, Outcome
-from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
 
@@ -134,7 +133,13 @@ class EmbeddedEngine:
         return result  # type: ignore[no-any-return]
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
-        read_at_once(self, body, done)
+        # As `read_at_once`, without the detour over the protocol.
+        try:
+            result = self.read(body)
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         commits = self._commits

@@ -32,7 +32,6 @@ from typing import Final
 
 ENGINE_SPACE: Final = 0xFFFF_FFFF
 
-_head = Struct(">IB").pack
 _space = Struct(">I").pack
 _two_unsigned = Struct(">QQ")
 _two_signed = Struct(">qq")
@@ -42,7 +41,7 @@ HEAD_BYTES: Final = 5
 
 def pack(space: int, partition: bytes, sort: bytes) -> bytes:
     """The key of a record."""
-    return _head(space, len(partition)) + partition + sort
+    return b"%b%b%b" % ((space << 8 | len(partition)).to_bytes(5, "big"), partition, sort)
 
 
 def unpack(key: bytes) -> tuple[int, bytes, bytes]:

@@ -66,9 +66,8 @@ class View:
         try:
             return self.snapshot[key]  # type: ignore[no-any-return]
         except Exception as error:
-            if error.args == ("key not found",):  # rocksdict has no class for it
-                return None
-            raise unreadable(error) from error
+            raise_unless_missing(error)
+            return None
 
     def touched_between(self, low: bytes, high: bytes) -> list[bytes]:
         """The keys in `low <= key < high` that the batch of this view wrote."""
@@ -105,6 +104,12 @@ class StandIn(View):
     def get(self, key: bytes) -> bytes | None:
         before = self._before
         return before[key] if key in before else super().get(key)
+
+
+def raise_unless_missing(error: Exception) -> None:
+    """Raise an error of a snapshot again, unless it says that there is no such record."""
+    if error.args != ("key not found",):  # rocksdict has no class for it
+        raise unreadable(error) from error
 
 
 def unreadable(error: Exception) -> Exception:

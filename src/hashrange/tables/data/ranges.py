@@ -21,7 +21,6 @@ from hashrange.errors import KEY_MISMATCH, ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
 from hashrange.storage.api import Reader
 from hashrange.tables.data import indexes, keys, records
-from hashrange.tables.data.records import HEADER_BYTES
 from hashrange.tables.definitions.table import Index, KeySchema, Table
 from hashrange.values import AttributeValue, Item
 
@@ -245,12 +244,12 @@ def read_page(
         return page
     shown = page.shown
     scanned, total = page.scanned, page.size
-    keep, size_of = page.records.append, int.from_bytes
+    kept = page.records
     for record in candidates:
         if test is None and show is None:
             if not scanned & _UNDECODED_MASK:
                 pace.point()
-            keep(record)
+            kept.append(record)
         else:
             if not scanned & _DECODED_MASK or len(record) > _SMALL_BYTES:
                 pace.point()
@@ -258,9 +257,9 @@ def read_page(
             if test is None or test(item):
                 if show is not None and shown is not None:
                     shown.append(show(item))
-                keep(record)
+                kept.append(record)
         scanned += 1
-        total += size_of(record[1:HEADER_BYTES], "big")
+        total += records.size_of(record)
         page.scanned, page.size, page.reached = scanned, total, record
         if scanned == limit or total >= PAGE_BYTES_MAX:
             page.last = record

@@ -10,7 +10,6 @@ This JSON is spliced into answers without decoding, which makes reads several ti
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Final
 
 import orjson
@@ -22,22 +21,26 @@ from hashrange.values import Item
 FORMAT_VERSION: Final = 1
 HEADER_BYTES: Final = 5
 
+# Compiled code reads a final name at once; an attribute of a module it has to look up.
+_loads: Final = orjson.loads
+_dumps: Final = orjson.dumps
+_fragment: Final = orjson.Fragment
+
+_VERSION: Final = bytes((FORMAT_VERSION,))
 _LARGE_BYTES: Final = 64 * 1024
+_COPIED_BYTES_MAX: Final = 4 * 1024
 _MANY_VALUES: Final = 10_000
 _FRAGMENTS: Final = 256
-
-_HEADER: Final = Struct(">BI")
-_pack_header = _HEADER.pack
 
 
 def pack(item: Item, size: int) -> bytes:
     """The stored form of an item of `size` bytes."""
-    return _pack_header(FORMAT_VERSION, size) + orjson.dumps(item)
+    return b"%b%b%b" % (_VERSION, size.to_bytes(HEADER_BYTES - 1, "big"), _dumps(item))
 
 
 def size_of(record: bytes) -> int:
     """The item size of a stored record."""
-    return int.from_bytes(record[1:HEADER_BYTES])
+    return record[1] << 24 | record[2] << 16 | record[3] << 8 | record[4]
 
 
 def item_of(record: bytes) -> Item:
@@ -51,7 +54,10 @@ def item_of(record: bytes) -> Item:
         pace.before(values)
         if values >= _MANY_VALUES:
             return texts.loads(record[HEADER_BYTES:])  # type: ignore[no-any-return]
-    return orjson.loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
+    if len(record) <= _COPIED_BYTES_MAX:
+        # To copy a small text costs less than to make a view of it.
+        return _loads(record[HEADER_BYTES:])  # type: ignore[no-any-return]
+    return _loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
 
 
 def fragment_of(record: bytes) -> orjson.Fragment:
@@ -61,12 +67,12 @@ def fragment_of(record: bytes) -> orjson.Fragment:
     """
     if len(record) > _LARGE_BYTES:
         pace.point()
-    return orjson.Fragment(record[HEADER_BYTES:])
+    return _fragment(record[HEADER_BYTES:])
 
 
 def fragments_of(records_: list[bytes]) -> list[orjson.Fragment]:
     """Like `fragment_of`, for the many records of a page."""
-    fragment = orjson.Fragment
+    fragment = _fragment
     fragments: list[orjson.Fragment] = []
     for start in range(0, len(records_), _FRAGMENTS):
         pace.point()

@@ -246,7 +246,7 @@ def _size_of(item: Item, names: frozenset[str]) -> int:
     for name in names:
         value = item.get(name)
         if value is not None:
-            size += len(name) if name.isascii() else len(name.encode())
+            size += len(name.encode())
             size += size_within(value, ITEM_BYTES_MAX - size)
             if size > ITEM_BYTES_MAX:
                 break

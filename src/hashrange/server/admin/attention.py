@@ -1,4 +1,4 @@
-"""Whether somebody looks: what the live pages show is kept only then.
+"""Whether somebody looks: what live pages and commands show is kept only then.
 
 A page that is loaded counts as looked at for a minute, because without JavaScript the server cannot know
 better. With JavaScript it has a stream, which counts for as long as it is open, and for some seconds more,
@@ -13,6 +13,8 @@ from typing import Final
 
 LOOK_SECONDS: Final = 60.0
 RETURN_SECONDS: Final = 5.0
+CALL_SECONDS: Final = 150.0
+"""A program may ask once a minute, and have its terminal closed."""
 
 
 class Attention:
@@ -37,6 +39,10 @@ class Attention:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(seconds, self.check)
+
+    def call(self) -> None:
+        """A program asked, and will perhaps ask again."""
+        self._look(CALL_SECONDS)
 
     def hold(self) -> None:
         """A stream was opened."""
