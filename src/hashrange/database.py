@@ -111,7 +111,7 @@ class Database:
         self._jobs = self.imports, self.exports, self.backups, self.bulk
         self.deliveries = Deliverer(engine, settings)
         self._next_sweep = 0.0
-        self._kept: dict[str, Any] = {}
+        self._kept = self.background.kept
         self.turn_seconds = pace.TURN_SECONDS
         self._workers = Workers()
         self._tasks = self._workers.tasks

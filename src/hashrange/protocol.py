@@ -9,6 +9,7 @@ components do these checks, so refusals have different forms:
 
     GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `; for browsers, a page
     OPTIONS with an Origin         200, the CORS preflight of a browser
+    POST of a form to STS          STS's answer, in XML: `access.sts`
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
 
@@ -26,6 +27,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -34,6 +36,7 @@ import orjson
 
 from hashrange import errors
 from hashrange.access.authorization import MISSING_TOKEN, check_query_parameters, header_parameters
+from hashrange.clock import SystemClock
 from hashrange.database import Caller
 from hashrange.operations.context import NOTHING
 from hashrange.pace import texts
@@ -42,6 +45,8 @@ from hashrange.watching.interest import Interest
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"
+_FORM_TYPE: Final = b"application/x-www-form-urlencoded"
+_XML_TYPE: Final = b"text/xml"
 _TARGET: Final = b"DynamoDB_20120810."
 _STREAMS_TARGET: Final = b"DynamoDBStreams_20120810."
 _STREAMS_OPERATIONS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
@@ -193,6 +198,8 @@ class Wire:
             # [report] dynalite's recordings: a request without a type is answered as plain JSON is.
             content_type = content_type.partition(b";")[0].strip().lower() or _PLAIN_JSON_TYPE
             if content_type != JSON_TYPE and content_type != _PLAIN_JSON_TYPE:
+                if content_type == _FORM_TYPE:
+                    return self._read_form(method, target, headers, body)
                 return _unknown_operation(method, target, headers)
             form = Form(content_type, _cors_headers(headers))
         target_header = headers.get(b"x-amz-target", b"")
@@ -220,6 +227,31 @@ class Wire:
             # DynamoDB's answer to text that is not JSON has no message.
             return encode_error(errors.SerializationException(), form)
         return Call(operation, request, caller, form)
+
+    def _read_form(
+        self, method: bytes, target: bytes, headers: Headers, body: bytes | bytearray
+    ) -> Response:
+        """The answer to a form: programs ask STS who they are, or for a role, before they use the data."""
+        # Imported here, because most servers never get a form.
+        from hashrange.access import sts
+
+        gate = self._interest.gate if self._interest is not None else None
+        sent = sts.Sent(method, target, headers, body)
+        caller = partial(self._caller, target, headers)
+        answered = sts.answered(sent, caller, gate, SystemClock().now, request_id())
+        if answered is None:
+            return _unknown_operation(method, target, headers)
+        if answered.error:
+            fields = {"request_id": answered.request_id.decode(), "error": answered.error}
+            _log.warning("request to STS rejected", extra={"fields": fields})
+        return Response(
+            answered.status,
+            answered.body,
+            _XML_TYPE,
+            _cors_headers(headers),
+            answered.error,
+            answered.request_id,
+        )
 
     def _operation(self, target: bytes) -> str:
         if target.startswith(_TARGET):

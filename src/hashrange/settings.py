@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
 
@@ -30,6 +30,10 @@ def parse_lag(text: str) -> Lag:
     return Lag() if match is None else Lag(float(match[1]), match[2] or "", match[3] is not None)
 
 
+ALL_VECTORS: Final = 1_000_000_000
+"""More vectors than a HASH value can have here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one database.
@@ -48,6 +52,9 @@ class Settings:
     vector_start_seconds: how long it then refuses searches; AWS may do so for a while after the index has
         become ACTIVE.
     vector_memory_bytes: memory for searched vectors; beyond that a search reads them from the store.
+    vector_exact_max: vectors compared by a search; of a HASH value that has more, it compares those that a
+        graph proposes, which may miss some of the nearest. No HASH value has more than the default. Graphs
+        need usearch.
     transaction_seconds: how long a transaction holds its items; meanwhile other requests get a
         TransactionConflictException. With 0 this cannot happen.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
@@ -90,6 +97,7 @@ class Settings:
     vector_fill_seconds: float = 0.0
     vector_start_seconds: float = 0.0
     vector_memory_bytes: int = 256 * 1024 * 1024
+    vector_exact_max: int = ALL_VECTORS
     transaction_seconds: float = 0.0
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0

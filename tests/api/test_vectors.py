@@ -74,6 +74,46 @@ def test_a_search_stays_within_its_partition(client: DynamoDBClient, words: str)
     assert refused.value.response["Error"]["Code"] == "ValidationException"
 
 
+def test_filters_are_compared_in_many_ways(client: DynamoDBClient, create: Callable[..., str]) -> None:
+    schema = [
+        *SCHEMA,
+        {"AttributeName": "kind", "SearchSchemaElementType": "INLINE_FILTER"},
+        {"AttributeName": "size", "SearchSchemaElementType": "INLINE_FILTER"},
+    ]
+    name = create(
+        "things", hash_only=True, pk="S", area="S", kind="S", size="N",
+        VectorIndexes=[index_of(distance="EUCLIDEAN", SearchSchema=schema)],
+    )  # fmt: skip
+    for number in range(6):
+        item: Any = {
+            "pk": {"S": str(number)},
+            "area": {"S": "here"},
+            "size": {"N": str(number)},
+            "v": listed((number, 0)),
+        }
+        client.put_item(TableName=name, Item=item | ({"kind": {"S": f"kind {number}"}} if number else {}))
+
+    def words_of(text: str, **values: Any) -> str:
+        given = {":area": {"S": "here"}, **{f":{name}": value for name, value in values.items()}}
+        names = {"#size": "size"} if "#size" in text else {}
+        request: Any = {"ExpressionAttributeNames": names} if names else {}
+        condition_ = f"area = :area AND ({text})"
+        request |= {"SearchConditionExpression": condition_, "ExpressionAttributeValues": given}
+        return "".join(word for word, _ in search(client, name, (0, 0), **request))
+
+    low, high = {"N": "1"}, {"N": "3"}
+    assert words_of("#size BETWEEN :a AND :b", a=low, b=high) == "123"
+    assert words_of("#size < :a OR #size > :b", a=low, b=high) == "045"
+    assert words_of("NOT #size IN (:a, :b)", a=low, b=high) == "0245"
+    assert words_of("kind <> :k AND #size <= :a", k={"S": "kind 1"}, a=high) == "023"
+    assert words_of("begins_with(kind, :k) AND attribute_exists(kind)", k={"S": "kind"}) == "12345"
+    assert words_of("attribute_not_exists(kind) OR contains(kind, :k)", k={"S": "4"}) == "04"
+    with pytest.raises(ClientError, match="Condition parameter type does not match schema type"):
+        words_of("#size > :k", k={"S": "1"})
+    with pytest.raises(ClientError, match="Invalid operator used in SearchConditionExpression"):
+        words_of("area = :area OR kind = :area")
+
+
 def test_an_index_comes_and_goes_on_a_live_table(client: DynamoDBClient, words: str) -> None:
     new: Any = index_of("late", distance="DOT_PRODUCT")
     shown = client.update_table(TableName=words, VectorIndexUpdates=[{"Create": new}])["TableDescription"]

@@ -1,6 +1,6 @@
 """Crash tests: a child acknowledges writes, the parent kills it, opens the store again and checks.
 
-    python -m crash [--rounds N] [--level storage|api|history|transfers] [--seed N]
+    python -m crash [--rounds N] [--level storage|api|history|transfers|vectors] [--seed N]
 
 (with PYTHONPATH=src:tests)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from crash import api_level, history_level, storage_level, transfers_level
+from crash import api_level, history_level, storage_level, transfers_level, vectors_level
 
 
 class Level(NamedTuple):
@@ -20,4 +20,5 @@ LEVELS = {
     "api": Level(api_level.run, api_level.check),
     "history": Level(history_level.run, history_level.check),
     "transfers": Level(transfers_level.run, transfers_level.check),
+    "vectors": Level(vectors_level.run, vectors_level.check),
 }

@@ -11,7 +11,8 @@ from crash.rounds import play
 
 
 @pytest.mark.parametrize(
-    ("level", "rounds"), [("storage", 25), ("api", 10), ("history", 10), ("transfers", 10)]
+    ("level", "rounds"),
+    [("storage", 25), ("api", 10), ("history", 10), ("transfers", 10), ("vectors", 10)],
 )
 def test_acknowledged_writes_survive_crashes(level: str, rounds: int, tmp_path: Path) -> None:
     assert play(level, tmp_path, rounds, seed=1) > 0

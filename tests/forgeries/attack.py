@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from forgeries.changes import changed
@@ -90,4 +90,5 @@ def _judge(
 def _users(keys: dict[str, Key]) -> Users:
     account = "123456789012"
     alice = Identity(Principal(f"arn:aws:iam::{account}:user/alice", account, name="alice"))
-    return Users(keys, dict.fromkeys(keys, alice), (account,))
+    owned = {key_id: replace(key, owner=alice) for key_id, key in keys.items()}
+    return Users(owned, dict.fromkeys(keys, alice), (account,))

@@ -38,7 +38,7 @@ from model.reference import Model, Selected, Table, Write, admitted, admitted_it
 T = TypeVar("T")
 Answer = dict[str, Any]
 
-_TABLES = ("plain", "local", "global")
+_TABLES = ("plain", "local", "global", "vectors")
 _RETURNS = {"update": ("NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")}
 _LEAST_UNITS = 0.5
 _PAGES_MAX = 1_000
@@ -58,7 +58,7 @@ class TableMachine(RuleBasedStateMachine):
         self.settings = Settings(update_seconds=1.0 if slow_changes else 0.0)
         self.database = Database(self.open_engine(), settings=self.settings, clock=self.clock)
         self.model = Model()
-        self.filling = False
+        self.filling = self.filling_vectors = False
         for definition in strategies.definitions():
             self.model.tables[definition.name] = Table(definition)
             self.call("CreateTable", strategies.create_request(definition))
@@ -67,6 +67,13 @@ class TableMachine(RuleBasedStateMachine):
                 self.put(definition.name, item)
             if data.draw(st.booleans(), label="expiry"):
                 self.set_expiry(definition.name, enabled=True)
+        self.started()
+
+    def started(self) -> None:
+        """The tables are there."""
+
+    def time_passes(self) -> None:
+        """The clock will go on by at least two seconds; until then nothing changes."""
 
     def put(self, name: str, item: Item) -> None:
         write = Write("put", name, admitted_item(item))
@@ -273,7 +280,11 @@ class TableMachine(RuleBasedStateMachine):
     def draw_source(self, data: st.DataObject) -> tuple[Table, Any]:
         """A table, and one of its indexes that can be read, or None."""
         table = self.table(data)
-        indexes = [one for one in table.definition.indexes if not (self.filling and one.name == "late")]
+        indexes = [
+            index
+            for index in table.definition.indexes
+            if index.vector is None and not (self.filling and index.name == "late")
+        ]
         return table, data.draw(st.sampled_from([None, *indexes]), label="index")
 
     @rule(data=st.data(), reverse=st.booleans(), limit=st.none() | st.integers(1, 4))
@@ -408,10 +419,12 @@ class TableMachine(RuleBasedStateMachine):
         table = self.table(data)
         shown = self.call("DescribeTable", {"TableName": table.definition.name})["Table"]
         check_totals(shown["ItemCount"], shown["TableSizeBytes"], list(table.items.values()))
-        indexes = shown.get("GlobalSecondaryIndexes", []) + shown.get("LocalSecondaryIndexes", [])
+        kinds = ("GlobalSecondaryIndexes", "LocalSecondaryIndexes", "VectorIndexes")
+        indexes = [index for kind in kinds for index in shown.get(kind, [])]
         assert {index["IndexName"] for index in indexes} == {one.name for one in table.definition.indexes}
         for index in indexes:
-            if not (self.filling and index["IndexName"] == "late"):
+            filling = self.filling_vectors if table.definition.name == "vectors" else self.filling
+            if not (filling and index["IndexName"] == "late"):
                 entries = table.entries(table.definition.index(index["IndexName"]))
                 check_totals(index["ItemCount"], index["IndexSizeBytes"], entries)
 
@@ -422,12 +435,13 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([2, 30, 601]))
     def let_time_pass(self, seconds: int) -> None:
+        self.time_passes()
         self.clock.advance(seconds)
         for table in self.model.tables.values():
             event(f"expired {min(3, table.expire(self.clock.now()))}")
         while self.database.sweep() == 0.0:
             pass
-        self.filling = False
+        self.filling = self.filling_vectors = False
 
     @rule()
     def switch_late_index(self) -> None:
@@ -476,15 +490,16 @@ def read_units(items: list[Item | None] | list[Item], *, consistent: bool, toget
 
 
 def check_consumed(consumed: Answer, table: float, indexes: dict[str, float]) -> None:
-    """Fail unless a ConsumedCapacity has these units."""
-    given = {
-        name: units["CapacityUnits"]
+    """Fail unless a ConsumedCapacity has these units, and these bytes of vector indexes."""
+    units = {
+        name: part["CapacityUnits"]
         for kind in ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
-        for name, units in consumed.get(kind, {}).items()
+        for name, part in consumed.get(kind, {}).items()
     }
-    assert given == indexes
+    written = consumed.get("VectorIndexes", {}).items()
+    assert units | {name: part["VectorWriteRequestBytes"] for name, part in written} == indexes
     assert consumed["Table"]["CapacityUnits"] == table
-    assert consumed["CapacityUnits"] == table + sum(indexes.values())
+    assert consumed["CapacityUnits"] == table + sum(units.values())
 
 
 def check_totals(count: int, size: int, items: list[Item]) -> None:

@@ -11,6 +11,8 @@ does the model: see `Selected`.
 from __future__ import annotations
 
 import copy
+import struct
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,6 +24,8 @@ from model.expressions import Action, Condition, Refused, create, holds, plain_i
 
 FIVE_YEARS = 5 * 365 * 24 * 3600
 TOKEN_SECONDS = 600
+FLOAT_MAX = Decimal((2**24 - 1) * 2**104)
+"""The largest 32-bit float."""
 
 Key = tuple[Any, ...]
 
@@ -34,14 +38,29 @@ class Attribute(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Vector:
+    """What a vector index has beside its HASH, which is its partition key."""
+
+    attribute: str
+    dimensions: int
+    distance: str
+    filters: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True)
 class IndexDefinition:
-    """A secondary index. `included` is None where everything is projected."""
+    """A secondary index, or a vector index. `included` is None where everything is projected."""
 
     name: str
     is_global: bool
     partition: tuple[Attribute, ...]
     sort: tuple[Attribute, ...]
     included: tuple[str, ...] | None
+    vector: Vector | None = None
+
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes that must have their types where an item has them."""
+        return self.partition + self.sort + (self.vector.filters if self.vector else ())
 
 
 @dataclass
@@ -61,7 +80,7 @@ class TableDefinition:
 
 
 class Cost(NamedTuple):
-    """Capacity units: on the table and on each index."""
+    """Capacity units: on the table and on each index; for a vector index, bytes."""
 
     table: float
     indexes: dict[str, float]
@@ -121,12 +140,16 @@ class Table:
         names = {attribute.name for attribute in self.definition.key_attributes()}
         empty: set[bool] = set()
         for index in self.definition.indexes:
-            for name, type_ in index.partition + index.sort:
+            for name, type_ in index.attributes():
                 value = item.get(name)
                 if name in names or value is None:
                     continue
-                if type_ not in value or (type_ != "N" and not value[type_]):
+                # A filter of a vector index may be empty.
+                is_filter = index.vector is not None and (name, type_) in index.vector.filters
+                if type_ not in value or (type_ != "N" and not value[type_] and not is_filter):
                     empty.add(type_ in value)
+            if index.vector and not is_sound(index.vector, item.get(index.vector.attribute)):
+                empty.add(False)
         if empty:
             raise Refused("ValidationException", empty_key=empty.pop() if len(empty) == 1 else None)
 
@@ -134,9 +157,15 @@ class Table:
         """What an index holds of an item, or None."""
         if any(attribute.name not in item for attribute in index.partition + index.sort):
             return None
+        names = {a.name for a in [*self.definition.key_attributes(), *index.attributes()]}
+        if index.vector:
+            name = index.vector.attribute
+            if name not in item:
+                return None
+            item = {**item, name: packed(item[name])}
+            names.add(name)
         if index.included is None:
             return item
-        names = {a.name for a in [*self.definition.key_attributes(), *index.partition, *index.sort]}
         return {name: value for name, value in item.items() if name in names or name in index.included}
 
     def entries(self, index: IndexDefinition) -> list[Item]:
@@ -189,12 +218,13 @@ class Table:
             new = self.projected(index, after) if after else None
             if old is None and new is None:
                 continue
+            price = entry_bytes if index.vector else units
             if old is None or new is None:
-                costs[index.name] = units(old, new)
+                costs[index.name] = price(old, new)
             elif self.index_key(index, old) != self.index_key(index, new):
-                costs[index.name] = units(old) + units(new)
+                costs[index.name] = price(old) + price(new)
             elif plain_item(old) != plain_item(new):
-                costs[index.name] = units(old, new)
+                costs[index.name] = price(old, new)
         return Cost(units(before, after), costs)
 
     @staticmethod
@@ -244,6 +274,27 @@ class Table:
         for key in gone:
             del self.items[key]
         return len(gone)
+
+
+def is_sound(vector: Vector, value: AttributeValue | None) -> bool:
+    """Whether an item may have this value where the index looks for its vector."""
+    if value is None:
+        return True
+    members = value.get("L", [])
+    return len(members) == vector.dimensions and all(
+        "N" in member and abs(Decimal(member["N"])) <= FLOAT_MAX for member in members
+    )
+
+
+def packed(value: AttributeValue) -> AttributeValue:
+    """The form in which a vector index holds a vector: its floats, so that equal floats are no change."""
+    floats = struct.pack(f"<{len(value['L'])}f", *(float(member["N"]) for member in value["L"]))
+    return {"B": b64encode(floats).decode()}
+
+
+def entry_bytes(*items: Item | None) -> int:
+    """The bytes of writing an entry of a vector index."""
+    return max(1024, *(item_size(item) if item else 0 for item in items))
 
 
 def _selects(value: AttributeValue, operator: str, operands: list[AttributeValue]) -> bool:

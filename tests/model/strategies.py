@@ -8,13 +8,14 @@ digits at both ends of the range.
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from hashrange.values import AttributeValue, Item
 from model.expressions import Action, Condition, token
-from model.reference import Attribute, IndexDefinition, TableDefinition, admitted
+from model.reference import Attribute, IndexDefinition, TableDefinition, Vector, admitted
 
 TTL_ATTRIBUTE = "ttl"
 START = 1_700_000_000
@@ -80,6 +81,19 @@ maps = st.builds(
 large = st.builds(lambda n: {"S": "x" * n}, st.integers(900, 5_000))
 values = st.one_of(scalars, sets, lists, maps)
 
+# Few numbers, so that vectors are often equal, and scores more often.
+components = st.sampled_from(["0", "1", "-1", "2", "0.1", "0.10000000000000000001", "1e-30"])
+vectors: st.SearchStrategy[AttributeValue] = st.lists(components, min_size=2, max_size=2).map(
+    lambda numbers: {"L": [{"N": number} for number in numbers]}
+)
+_UNSOUND: list[AttributeValue] = [
+    {"L": [{"N": "1"}]},
+    {"L": [{"N": "1"}, {"S": "1"}]},
+    {"L": [{"N": "1"}, {"N": "3.5e38"}]},
+    {"NS": ["1", "2"]},
+    {"S": "1"},
+]
+
 _times = st.builds(lambda n: {"N": str(START + n)}, st.integers(-10, 100))
 # Attributes that no index uses, with the values that they mostly have.
 _FREE: dict[str, st.SearchStrategy[AttributeValue]] = {
@@ -89,6 +103,7 @@ _FREE: dict[str, st.SearchStrategy[AttributeValue]] = {
     "m": maps,
     "q": sets,
     "x": scalars | large,
+    "e": vectors,
     TTL_ATTRIBUTE: _times | _times | scalars,
 }
 # Attributes that indexes use, with their types.
@@ -109,6 +124,16 @@ def _index(
 
 
 LATE_INDEX = _index("late", True, "h", "b", ("v",))
+
+
+def _vector_index(
+    name: str, partition: str, filters: str, distance: str, included: tuple[str, ...] | None
+) -> IndexDefinition:
+    vector = Vector("e", 2, distance, tuple(Attribute(each, _INDEXED[each]) for each in filters))
+    return replace(_index(name, True, partition, "", included), vector=vector)
+
+
+LATE_VECTOR_INDEX = _vector_index("late", "", "h", "EUCLIDEAN", ("n",))
 
 
 def definitions() -> list[TableDefinition]:
@@ -138,6 +163,15 @@ def definitions() -> list[TableDefinition]:
                 _index("several", True, "gh", "b", None),
             ],
         ),
+        TableDefinition(
+            "vectors",
+            Attribute("p", "S"),
+            Attribute("k", "N"),
+            [
+                _vector_index("near", "", "gh", "COSINE", None),
+                _vector_index("scoped", "g", "b", "DOT_PRODUCT", ()),
+            ],
+        ),
     ]
 
 
@@ -145,7 +179,7 @@ def create_request(definition: TableDefinition) -> dict[str, Any]:
     """The CreateTable request of a definition."""
     attributes = set(definition.key_attributes())
     for index in definition.indexes:
-        attributes.update(index.partition + index.sort)
+        attributes.update(index.attributes())
     request: dict[str, Any] = {
         "TableName": definition.name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -153,24 +187,54 @@ def create_request(definition: TableDefinition) -> dict[str, Any]:
         "KeySchema": _key_schema((definition.partition,), (definition.sort,) if definition.sort else ()),
     }
     for is_global, member in ((False, "LocalSecondaryIndexes"), (True, "GlobalSecondaryIndexes")):
-        indexes = [index_request(index) for index in definition.indexes if index.is_global == is_global]
+        indexes = [
+            index_request(index)
+            for index in definition.indexes
+            if index.is_global == is_global and index.vector is None
+        ]
         if indexes:
             request[member] = indexes
+    near = [vector_index_request(index, index.vector) for index in definition.indexes if index.vector]
+    if near:
+        request["VectorIndexes"] = near
     return request
 
 
 def index_request(index: IndexDefinition) -> dict[str, Any]:
     """A secondary index as CreateTable and UpdateTable take it."""
-    projection: dict[str, Any] = {"ProjectionType": "ALL"}
-    if index.included is not None:
-        projection = {"ProjectionType": "INCLUDE" if index.included else "KEYS_ONLY"}
-    if index.included:
-        projection["NonKeyAttributes"] = list(index.included)
     return {
         "IndexName": index.name,
         "KeySchema": _key_schema(index.partition, index.sort),
-        "Projection": projection,
+        "Projection": _projection(index),
     }
+
+
+def vector_index_request(index: IndexDefinition, vector: Vector) -> dict[str, Any]:
+    """A vector index as CreateTable and UpdateTable take it."""
+    request: dict[str, Any] = {
+        "IndexName": index.name,
+        "VectorAttribute": {"AttributeName": vector.attribute},
+        "Projection": _projection(index),
+        "Dimensions": vector.dimensions,
+        "DistanceFunction": vector.distance,
+    }
+    roles = (("HASH", index.partition), ("INLINE_FILTER", vector.filters))
+    schema = [
+        {"AttributeName": attribute.name, "SearchSchemaElementType": role}
+        for role, attributes in roles
+        for attribute in attributes
+    ]
+    if schema:
+        request["SearchSchema"] = schema
+    return request
+
+
+def _projection(index: IndexDefinition) -> dict[str, Any]:
+    if index.included is None:
+        return {"ProjectionType": "ALL"}
+    if not index.included:
+        return {"ProjectionType": "KEYS_ONLY"}
+    return {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(index.included)}
 
 
 def _key_schema(partition: tuple[Attribute, ...], sort: tuple[Attribute, ...]) -> list[dict[str, str]]:
@@ -204,6 +268,8 @@ def items(draw: st.DrawFn, definition: TableDefinition) -> Item:
             item[name] = draw(scalars)
     for name in draw(st.sets(st.sampled_from([*sorted(_FREE), TTL_ATTRIBUTE, TTL_ATTRIBUTE]), max_size=4)):
         item[name] = draw(_FREE[name])
+    if definition.name == "vectors" and (choice := draw(st.integers(0, 19))) > 2:
+        item["e"] = draw(vectors if choice > 3 else st.sampled_from(_UNSOUND))
     return item
 
 
@@ -251,6 +317,36 @@ def filters(excluded: set[str], only: tuple[str, ...] | None) -> st.SearchStrate
     if only is not None:
         return st.builds(_about, conditions, st.sampled_from(only))
     return conditions.filter(lambda tree: not _uses(tree, excluded))
+
+
+def _search_test(attribute: Attribute) -> st.SearchStrategy[Condition]:
+    name, type_ = attribute
+    common = {"S": _STRINGS[:3], "N": ["1", "2", "1e125"], "B": [*map(encoded, _BINARY[:3])]}[type_]
+    values_ = st.sampled_from([{type_: text} for text in common]) | keys(type_)
+    path = st.just((name,))
+    tests = [
+        st.tuples(st.just("compare"), path, st.sampled_from(_OPERATORS), values_),
+        st.tuples(st.just("compare"), path, st.just("="), values_),
+        st.tuples(st.just("in"), path, st.lists(values_, min_size=1, max_size=3)),
+        st.tuples(st.just("contains"), path, values_),
+        st.tuples(st.sampled_from(["exists", "missing"]), path),
+        st.builds(lambda bounds: ("between", (name,), *in_order(*bounds)), st.tuples(values_, values_)),
+    ]
+    if type_ != "N":
+        tests.append(st.tuples(st.just("begins"), path, values_))
+    return st.one_of(tests)
+
+
+def search_conditions(filters: tuple[Attribute, ...]) -> st.SearchStrategy[Condition]:
+    """Conditions of a vector search on these filter attributes."""
+    return st.recursive(
+        st.one_of(*map(_search_test, filters)),
+        lambda inner: st.one_of(
+            st.tuples(st.just("not"), inner),
+            st.tuples(st.sampled_from(["and", "or"]), inner, inner),
+        ),
+        max_leaves=3,
+    )
 
 
 def _about(tree: Condition, name: str) -> Condition:

@@ -20,7 +20,7 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.storage.postgres import PostgresEngine
 from hashrange.tables.background import sweeps
-from model.machine import TableMachine
+from model.vector_machine import VectorMachine
 
 _HISTORIES = settings(
     max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "20")),
@@ -32,19 +32,19 @@ _HISTORIES = settings(
 )
 
 
-class MemoryMachine(TableMachine):
+class MemoryMachine(VectorMachine):
     def open_engine(self) -> Engine:
         return MemoryEngine()
 
 
-class RerunsMachine(TableMachine):
+class RerunsMachine(VectorMachine):
     """Every body is run several times, and must do the same each time."""
 
     def open_engine(self) -> Engine:
         return Reruns(MemoryEngine(), alone=True)
 
 
-class EmbeddedMachine(TableMachine):
+class EmbeddedMachine(VectorMachine):
     can_reopen = True
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class EmbeddedMachine(TableMachine):
             self.directory.cleanup()
 
 
-class PostgresMachine(TableMachine):
+class PostgresMachine(VectorMachine):
     can_reopen = True
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class PostgresMachine(TableMachine):
 
 
 @pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine, RerunsMachine, PostgresMachine])
-def test_history(machine: type[TableMachine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history(machine: type[VectorMachine], monkeypatch: pytest.MonkeyPatch) -> None:
     histories = _HISTORIES
     if machine is PostgresMachine:
         if not postgres.installed():

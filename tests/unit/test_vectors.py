@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import postgres
 from hashrange import pace
 from hashrange.errors import ValidationException
+from hashrange.expressions.search_conditions import EVERYTHING
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
@@ -28,9 +29,8 @@ from hashrange.tables.definitions.table import Index, Vector
 from hashrange.tables.inspection.check import check
 from hashrange.vectors import kept as kept_matrices
 from histories import opener_of
-from vector_tables import DISTANCES, SCHEMA, World, condition, expected, index_of, key_of, listed, score
-
-SCOPED = index_of(SearchSchema=SCHEMA)
+from vector_histories import SCOPED, compare, steps, take
+from vector_tables import DISTANCES, SCHEMA, World, condition, expected, index_of, key_of, listed
 
 
 @pytest.fixture(params=["memory", "reruns", "embedded", "postgresql"])
@@ -78,65 +78,6 @@ def index_in(world: World, name: str = "near", table: str = "table") -> tuple[In
 
 def rows_of(reader: Reader, space: int) -> list[Any]:
     return list(reader.scan_space(space))
-
-
-def compare(world: World, distance: str, vector: list[Any], top: int, wanted: dict[str, str]) -> None:
-    """Assert that a search finds what a search through all items finds."""
-    found = world.search(vector, top, **(condition(wanted) if wanted else {}))
-    truth = expected(world.items(), distance, vector, top, wanted)
-    assert [result["Score"] for result in found] == pytest.approx([pair[0] for pair in truth], abs=1e-6)
-    stored = {item["s"]["N"]: item for item in world.items()}
-    for result in found:
-        item = stored[result["Item"]["s"]["N"]]
-        own = score(distance, [member["N"] for member in item.pop("v")["L"]], vector)
-        assert result["Score"] == pytest.approx(own, abs=1e-6)
-        assert result["Item"] == item
-        assert all(item[name] in ({"S": value}, {"N": value}) for name, value in wanted.items())
-
-
-# Few numbers, so that scores are often equal.
-components = st.one_of(st.sampled_from((0, 1, -1, 2)), st.floats(-2, 2, width=32).map(lambda x: f"{x:.6f}"))
-plane = st.lists(components, min_size=2, max_size=2)
-areas = st.sampled_from(("north", "south"))
-extras = st.fixed_dictionaries({}, optional={
-    "area": areas, "kind": st.sampled_from("ab"), "size": st.sampled_from(("1", "2.5", "-3")),
-})  # fmt: skip
-numbers = st.integers(0, 11)
-steps = st.one_of(
-    st.tuples(st.just("put"), numbers, plane, extras),
-    st.tuples(st.just("put"), numbers, plane, extras),
-    st.tuples(st.just("bare"), numbers, st.none(), extras),
-    st.tuples(st.just("move"), numbers, areas),
-    st.tuples(st.just("unset"), numbers, st.sampled_from(("v", "area", "kind"))),
-    st.tuples(st.just("delete"), numbers),
-    st.tuples(st.just("batch"), st.lists(st.tuples(numbers, plane), max_size=5, unique_by=lambda t: t[0])),
-    st.tuples(st.just("forget")),
-    st.tuples(st.just("search"), plane, st.integers(1, 5), areas,
-              st.fixed_dictionaries({}, optional={"kind": st.sampled_from("abc"), "size": st.just("2.5")})),
-    st.tuples(st.just("search"), plane, st.integers(1, 5), areas, st.just({})),
-)  # fmt: skip
-
-
-def take(world: World, distance: str, step: tuple[Any, ...]) -> None:
-    match step:
-        case "put" | "bare", number, vector, extra:
-            world.put(number, vector, **extra)
-        case "move", number, area:
-            world("UpdateItem", TableName="table", Key=key_of(number), UpdateExpression="SET area = :a",
-                  ExpressionAttributeValues={":a": {"S": area}})
-        case "unset", number, name:
-            world("UpdateItem", TableName="table", Key=key_of(number), UpdateExpression=f"REMOVE {name}")
-        case "delete", number:
-            world("DeleteItem", TableName="table", Key=key_of(number))
-        case "batch", pairs:
-            items = [{**key_of(n), "area": {"S": "north"}, "v": listed(vector)} for n, vector in pairs]
-            puts = [{"Put": {"TableName": "table", "Item": item}} for item in items]
-            if puts:
-                world("TransactWriteItems", TransactItems=puts)
-        case ("forget",):
-            world.database._kept.clear()
-        case "search", vector, top, area, filters:
-            compare(world, distance, vector, top, {"area": area, **filters})
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
@@ -303,7 +244,7 @@ def test_a_reader_of_an_older_moment_sees_that_moment(tmp_path: Path) -> None:
         engine.read(lambda reader: next(iter(reader.scan_space(index.space)))[0]),
         np.array([1, 0], np.float32),
         5,
-        {},
+        EVERYTHING,
     )
 
     def body(reader: Any) -> tuple[int, int]:
@@ -339,7 +280,7 @@ def test_outdated_entries_are_not_kept(world: World) -> None:
         def get_many(self, addresses: Any) -> list[bytes | None]:
             return [remembered.get(address) or self._reader.get_many([address])[0] for address in addresses]
 
-    wanted = kept_matrices.Search(rows[0][0], np.array([1, 0], np.float32), 4, {})
+    wanted = kept_matrices.Search(rows[0][0], np.array([1, 0], np.float32), 4, EVERYTHING)
     for round_ in range(12):
         world.put(0, [1, 5 + round_])
         world("DeleteItem", TableName="table", Key=key_of(1))

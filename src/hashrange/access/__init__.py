@@ -3,6 +3,10 @@
     policies       IAM's policies as pure functions: documents and a request in, an explained decision out
     authorization  the parts of an Authorization header, or of a presigned request's query
     signatures     Signature Version 4
+    roles          identities, and the roles that they may assume
     users          accounts, users, groups, roles and keys, from a file
+    keys           keys in the store, and the key file that encrypts them
+    directory      all keys that a server knows at the moment
+    sts            roles and sessions for programs: STS, as far as they need it
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
 """

@@ -17,11 +17,11 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import parse_qsl, quote, unquote
 
 from hashrange.access.authorization import MISSING_TOKEN, check_query_parameters, header_parameters
@@ -66,13 +66,14 @@ Headers = Mapping[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An access key. `token` is the session token that belongs to it ("": none), which expires at `expires`
-    (epoch seconds; None: never)."""
+    """An access key. `token` is the session token that belongs to it ("": none). It expires at `expires`
+    (epoch seconds; None: never). `owner` is who has the key, which this module only hands on."""
 
     id: str
     secret: str
     token: str = ""
     expires: float | None = None
+    owner: Any = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """Without the secret, so that no log or traceback shows it."""
@@ -81,6 +82,16 @@ class Key:
 
 _NOBODY: Final = Key("", "")
 """In place of a key that is not known. `verify` always refuses it."""
+
+
+class Keys(Protocol):
+    """The known keys: a dict of keys by their ids, or what looks them up elsewhere."""
+
+    def get(self, key_id: str, /) -> Key | None: ...
+
+
+Sessions = Callable[[str, str], "Key | None"]
+"""The key of a session that is not stored anywhere, by its key id and its token; None if there is none."""
 
 
 class _Signed(NamedTuple):
@@ -98,14 +109,22 @@ class _Signed(NamedTuple):
 
 
 class Verifier:
-    """Verifies signatures with the keys of `keys`, which are by their ids. `now` is the time in epoch
-    seconds: that of the machine, as clients sign with theirs. `service` is the service of the credentials'
-    scope. Thread-safe."""
+    """Verifies signatures with `keys` and the keys of `sessions`. `now` is the time in epoch seconds: that of
+    the machine, as clients sign with theirs. `service` is the service of the credentials' scope.
+    Thread-safe."""
 
-    def __init__(self, keys: Mapping[str, Key], now: Callable[[], float], *, service: str = SERVICE) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        now: Callable[[], float],
+        *,
+        service: str = SERVICE,
+        sessions: Sessions | None = None,
+    ) -> None:
         self._keys = keys
         self._now = now
         self._service = service
+        self._sessions = sessions
         self._signing_keys: dict[tuple[str, str, str, str], hmac.HMAC] = {}
 
     def verify(self, method: bytes, target: bytes, headers: Headers, body: bytes | bytearray) -> Key:
@@ -122,7 +141,7 @@ class Verifier:
         key_id, date, region = scope or _scope(signed.credential, stamp, self._service)
         names = _names(signed.signed_headers, headers)
         now = self._now()
-        key = self._known(key_id, signed.token)
+        key = self._known(key_id, signed.token, now)
         canonical = b"\n".join((
             method,
             _path(target),
@@ -147,16 +166,21 @@ class Verifier:
             raise InvalidSignatureException(_MISMATCH)
         return key
 
-    def _known(self, key_id: str, token: str) -> Key:
+    def _known(self, key_id: str, token: str, now: float) -> Key:
         """The key with this id and session token; `_NOBODY` if there is none."""
         key = self._keys.get(key_id)
+        if key is None and token and self._sessions is not None:
+            key = self._sessions(key_id, token)
         if key is None or not hmac.compare_digest(key.token.encode(), token.encode()):
             return _NOBODY
+        if key.expires is not None and now >= key.expires and not key.token:
+            return _NOBODY  # as for a key that does not exist any more
         return key
 
     def _signing_key(self, key: Key, date: str, region: str) -> hmac.HMAC:
         """The key that signs a day's requests to a region, as a code to copy and continue. Clients use one
         all day, so it is cached."""
+        # The secret is in the name, because another key may get the same id when the keys change.
         name = key.id, key.secret, date, region
         code = self._signing_keys.get(name)
         if code is None:

@@ -18,6 +18,10 @@
         roles:
           exporter:
             policies: [read-scores]
+            trust:
+              Version: 2012-10-17
+              Statement: {Effect: Allow, Principal: {AWS: "123456789012"}, Action: sts:AssumeRole}
+            max_session_duration: 7200
             sessions:
               - {name: nightly, id: ASIDEXPORTER, secret: …, token: …, expires: 2027-01-01T00:00:00Z}
         root:
@@ -32,21 +36,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from hashrange.access.policies import Policy, PolicyError, Principal, parse
 from hashrange.access.policies.requests import root_arn
+from hashrange.access.roles import (
+    DURATION_SECONDS_DEFAULT,
+    DURATION_SECONDS_MAX,
+    Identity,
+    Role,
+    parse_trust,
+)
 from hashrange.access.signatures import Key
 
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
 _ID: Final = re.compile(r"\w{4,128}", re.ASCII)
+_SECONDS: Final = re.compile(r"[0-9]{1,6}")
 _SECRET_CHARS_MIN: Final = 8
 
 Node = Mapping[str, Any]
+
+__all__ = ["Identity", "Users", "UsersError", "documents_of", "load", "parsed", "read", "root_of", "user_arn"]
 
 
 class UsersError(ValueError):
@@ -54,23 +68,36 @@ class UsersError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """Who has signed a request, with the policies of this identity. `boundary` and `session` are None if it
-    has none."""
-
-    principal: Principal
-    policies: tuple[Policy, ...] = ()
-    boundary: tuple[Policy, ...] | None = None
-    session: tuple[Policy, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Users:
-    """The keys by their ids, the identity that each key belongs to, and all accounts."""
+    """Who has access: the keys by their ids, the identity that each key belongs to, and all accounts.
+
+    `people` are the users of all accounts by their ARNs, with keys or without. `roles` and `policies` are by
+    their ARNs too.
+    """
 
     keys: dict[str, Key] = field(default_factory=dict)
     identities: dict[str, Identity] = field(default_factory=dict)
     accounts: tuple[str, ...] = ()
+    people: dict[str, Identity] = field(default_factory=dict)
+    roles: dict[str, Role] = field(default_factory=dict)
+    policies: dict[str, Policy] = field(default_factory=dict)
+
+    def add(self, key: Key, identity: Identity) -> None:
+        """Add a key of an identity. Raises `UsersError` for an id that another key has."""
+        if key.id in self.keys:
+            raise UsersError(f"the key {key.id} is given twice")
+        self.keys[key.id] = replace(key, owner=identity)
+        self.identities[key.id] = identity
+
+
+def user_arn(account: str, name: str) -> str:
+    """The ARN of a user; of the root user of the account for the name ""."""
+    return f"arn:aws:iam::{account}:user/{name}" if name else root_arn(account)
+
+
+def root_of(account: str) -> Identity:
+    """The root user of an account."""
+    return Identity(Principal(root_arn(account), account, "Account", user_id=account))
 
 
 def load(path: Path) -> Users:
@@ -119,6 +146,8 @@ class _Account:
             name: self._document(name, document, f"{account}.policies.{name}")
             for name, document in self._named("policies").items()
         }
+        for name, policy in self._policies.items():
+            users.policies[f"arn:aws:iam::{account}:policy/{name}"] = policy
 
     def read(self) -> None:
         account = self._account
@@ -132,9 +161,8 @@ class _Account:
             self._role(name, role, f"{account}.roles.{name}")
         if "root" in self._content:
             root = _node(self._content["root"], f"{account}.root", {"keys"})
-            principal = Principal(root_arn(account), account, "Account", user_id=account)
             for key in _keys(root, f"{account}.root"):
-                self._add(key, Identity(principal))
+                self._users.add(key, root_of(account))
 
     def _user(self, name: str, content: Any, groups: dict[str, tuple[Policy, ...]], where: str) -> None:
         user = _node(content, where, {"policies", "groups", "boundary", "tags", "keys"})
@@ -146,40 +174,43 @@ class _Account:
         tags = _node(user.get("tags", {}), f"{where}.tags", None)
         account = self._account
         principal = Principal(
-            f"arn:aws:iam::{account}:user/{name}", account, "User", name=name, user_id=name, tags=tags
+            user_arn(account, name), account, "User", name=name, user_id=name, tags=tags
         )
         identity = Identity(principal, policies, self._boundary(user, where))
+        self._users.people[principal.arn] = identity
         for key in _keys(user, where):
-            self._add(key, identity)
+            self._users.add(key, identity)
 
     def _role(self, name: str, content: Any, where: str) -> None:
-        role = _node(content, where, {"policies", "boundary", "tags", "sessions"})
-        policies = self._list_of_policies(role, where)
-        tags = _node(role.get("tags", {}), f"{where}.tags", None)
-        account = self._account
-        for place, given in enumerate(_list(role.get("sessions", []), f"{where}.sessions"), 1):
+        members = {"policies", "boundary", "tags", "sessions", "trust", "max_session_duration"}
+        node = _node(content, where, members)
+        role = Role(
+            self._account,
+            name,
+            self._list_of_policies(node, where),
+            self._boundary(node, where),
+            _node(node.get("tags", {}), f"{where}.tags", None),
+            self._trust(node, f"{where}.trust"),
+            _duration(node, f"{where}.max_session_duration"),
+        )
+        self._users.roles[role.arn] = role
+        for place, given in enumerate(_list(node.get("sessions", []), f"{where}.sessions"), 1):
             here = f"{where}, session {place}"
             session = _node(given, here, {"name", "id", "secret", "token", "expires", "policies"})
             session_name = _text(session, "name", here)
             key = _key(session, here)
             if not key.token:
                 raise UsersError(f"{here} has no token: the keys of a session have one")
-            principal = Principal(
-                f"arn:aws:sts::{account}:assumed-role/{name}/{session_name}",
-                account,
-                "AssumedRole",
-                f"arn:aws:iam::{account}:role/{name}",
-                user_id=f"{name}:{session_name}",
-                tags=tags,
-            )
             limits = self._list_of_policies(session, here) if "policies" in session else None
-            self._add(key, Identity(principal, policies, self._boundary(role, where), limits))
+            self._users.add(key, role.session(session_name, limits))
 
-    def _add(self, key: Key, identity: Identity) -> None:
-        if key.id in self._users.keys:
-            raise UsersError(f"the key {key.id} is given twice")
-        self._users.keys[key.id] = key
-        self._users.identities[key.id] = identity
+    def _trust(self, content: Node, where: str) -> Policy | None:
+        if "trust" not in content:
+            return None
+        try:
+            return parse_trust(content["trust"], name="the role's trust policy")
+        except PolicyError as error:
+            raise UsersError(f"{where}: {error}") from error
 
     def _boundary(self, content: Node, where: str) -> tuple[Policy, ...] | None:
         if "boundary" not in content:
@@ -235,6 +266,15 @@ def _key(content: Node, where: str) -> Key:
             raise UsersError(f"{where}.expires: {text!r} is not a time in ISO 8601") from None
         expires = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
     return Key(key_id, secret, _text(content, "token", where) if "token" in content else "", expires)
+
+
+def _duration(content: Node, where: str) -> int:
+    """The longest time that a session of a role may last, in seconds."""
+    text = content.get("max_session_duration", str(DURATION_SECONDS_DEFAULT))
+    least, most = DURATION_SECONDS_DEFAULT, DURATION_SECONDS_MAX
+    if not isinstance(text, str) or not _SECONDS.fullmatch(text) or not least <= int(text) <= most:
+        raise UsersError(f"{where}: {text!r} is not a number of seconds from {least} to {most}")
+    return int(text)
 
 
 def _text(content: Node, member: str, where: str) -> str:

@@ -21,7 +21,7 @@
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named
-    access      `policy`, and what --auth and --users of the server mean
+    access      `key`, `policy`, and what the server's options of access mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -52,6 +52,7 @@ _COMMANDS: Final = {
     "faults": "List, add and remove a running server's fault rules.",
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
+    "key": "Make and revoke access keys of a running server.",
     "load": "Put the load of a named mix on an endpoint, and measure it.",
     "migrate": "Upgrade a data directory of an older version.",
     "policy": "Examine access policies.",
@@ -73,6 +74,7 @@ _MODULES: Final = {
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",
     "import": "importing",
+    "key": "access.key",
     "load": "loads.load",
     "policy": "access.policy",
     "pull": "pulling.pull",

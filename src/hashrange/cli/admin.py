@@ -39,6 +39,7 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         faults,
         heat,
         insights,
+        keys,
         lab,
         recording,
         status,
@@ -46,6 +47,6 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
     )
 
     shown = (status, heat, insights)
-    changed = (clock, faults, lab, recording, travel, backups, checkpoints, data)
+    changed = (clock, faults, lab, recording, travel, backups, keys, checkpoints, data)
     parts = (*shown, *changed, routes)
     return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))

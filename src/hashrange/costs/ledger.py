@@ -70,6 +70,16 @@ class Costs:
         return part
 
     @property
+    def vector_write_bytes(self) -> float:
+        """The bytes that all requests wrote to vector indexes."""
+        return sum(request.vector_write_bytes for request in self.requests)
+
+    @property
+    def vector_search_bytes(self) -> float:
+        """The bytes of all vector searches."""
+        return sum(request.vector_search_bytes for request in self.requests)
+
+    @property
     def read_units(self) -> float:
         """The read units of all requests."""
         return sum(request.read_units for request in self.requests)

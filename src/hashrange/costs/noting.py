@@ -106,7 +106,7 @@ def record(
     error: str,
 ) -> Record:
     """The record of a request."""
-    read = write = 0.0
+    read = write = written = searched = 0.0
     indexes: dict[str, float] = {}
     for part in bill:
         units = part.table
@@ -116,8 +116,10 @@ def record(
                 units += added
         if part.writes:
             write += units
+            written += sum(part.vectors.values())
         else:
             read += units
+            searched += sum(part.vectors.values())
     index_units: Mapping[str, float] = indexes or NO_UNITS
     return Record(
         operation,
@@ -126,6 +128,8 @@ def record(
         read,
         write,
         index_units,
+        written,
+        searched,
         counted.read,
         counted.returned,
         is_scan,

@@ -19,7 +19,8 @@ class Record:
     """What one request did and cost.
 
     `tables` are the tables that it named, `index` the index that it read. `read_units` and `write_units` are
-    the ConsumedCapacity of tables and indexes together; `index_units` are the units of each index.
+    the ConsumedCapacity of tables and indexes together; `index_units` are the units of each index. The bytes
+    written to vector indexes and those of a search are charged beside the units.
     `read_items` counts the items that were read, `returned_items` those in the answer; None for writes and
     for requests about tables. `is_scan`: a Scan, or a SELECT that reads a whole table or index. The bytes are
     those of request and answer, as JSON. `attempt` counts the SDK's attempts from 1, and `error` is the code
@@ -32,6 +33,8 @@ class Record:
     read_units: float = 0.0
     write_units: float = 0.0
     index_units: Mapping[str, float] = field(default_factory=_no_units)
+    vector_write_bytes: float = 0.0
+    vector_search_bytes: float = 0.0
     read_items: int | None = None
     returned_items: int | None = None
     is_scan: bool = False

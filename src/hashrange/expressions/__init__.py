@@ -25,7 +25,7 @@ from hashrange.expressions import legacy
 from hashrange.expressions.conditions import Condition, condition
 from hashrange.expressions.key_conditions import INDEXABLE, KeyComparison, KeyCondition, key_condition
 from hashrange.expressions.projections import Projection, projection
-from hashrange.expressions.search_conditions import search_condition
+from hashrange.expressions.search_conditions import SearchCondition, search_condition
 from hashrange.expressions.substitutions import MapViolation, Substitutions
 from hashrange.expressions.updates import Update, update
 
@@ -36,6 +36,7 @@ __all__ = [
     "KeyCondition",
     "MapViolation",
     "Projection",
+    "SearchCondition",
     "Substitutions",
     "Update",
     "condition",

@@ -110,7 +110,7 @@ def endpoint(url: str, region: str | None, profile: str | None) -> Endpoint:
         from botocore.session import Session
     except ImportError:
         if profile is not None:
-            raise Unreachable("--profile needs boto3: pip install 'hashrange[client]'.") from None
+            raise Unreachable("--profile needs boto3; install it with: pip install boto3") from None
         return Endpoint(url, region or "us-east-1")
     try:
         session = Session(profile=profile)

@@ -18,6 +18,7 @@ BULK_SPACE: Final = 8
 SERVER_SPACE: Final = 9
 CONSOLE_SPACE: Final = 10
 DELIVERY_SPACE: Final = 11
+ACCESS_SPACE: Final = 12
 FIRST_TABLE_SPACE: Final = 64
 
 IMPORT_JOBS: Final = b"import"

@@ -79,7 +79,8 @@ def local(given: Any = None, /, **options: Any) -> Any:
     other_services: requests without credentials to services other than DynamoDB raise `RequestStopped` in
         the block, before they leave this machine; with ``"refuse"`` all requests to other services do, and
         with ``"allow"`` none. Requests that moto or a stub answers, and requests to this machine, always
-        pass.
+        pass. STS's GetCallerIdentity is answered here, unless this is ``"allow"``; with ``"refuse"``
+        AssumeRole and GetSessionToken are too.
     afterwards: ``"reach"`` lets clients that were made in the block reach AWS after it; with ``"refuse"``
         their requests then raise `RequestStopped`.
 

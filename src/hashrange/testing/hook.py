@@ -3,7 +3,8 @@
     before-call    finds the scope that answers a request, by endpoint, region and account; names the caller
     choose-signer  leaves such a request unsigned: no credentials are needed, and none are asked for
     before-send    answers it; stops a request to another service that nothing else answers, if it has no
-                   credentials, or if the scope refuses all such requests
+                   credentials, or if the scope refuses all such requests. STS is answered: if the scope
+                   refuses other services, else only the question who asks; not if the scope allows them
     creating-client-class   makes clients that are created in a block refuse requests after the block
 
 `install` adds them to `botocore.handlers.BUILTIN_HANDLERS`, from which each later session, and so each of its
@@ -32,6 +33,7 @@ from botocore import handlers, hooks
 
 from hashrange import protocol
 from hashrange.client import ENDPOINT_URL, transport
+from hashrange.clock import SystemClock
 from hashrange.errors import ServiceError
 from hashrange.testing import scopes
 from hashrange.testing.scopes import Scope, Sender, scope_of
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
 
 _SERVICES: Final = ("dynamodb", "dynamodb-streams")
+_STS: Final = "sts"
+_IDENTITY: Final = "GetCallerIdentity"
 _ID: Final = "hashrange.local"
 _CONTEXT: Final = "hashrange.local"
 _SCHEME: Final = b"HASHRANGE-LOCAL "
@@ -88,6 +92,8 @@ def _handlers() -> list[tuple[str, Any]]:
         collected.append((f"before-call.{service}", _call))
         collected.append((f"choose-signer.{service}", _choose_signer))
         collected.append((f"before-send.{service}", _send))
+    collected.append((f"before-call.{_STS}", _call_sts))
+    collected.append((f"choose-signer.{_STS}", _choose_signer))
     return collected
 
 
@@ -108,6 +114,13 @@ def _call(
         return
     params["headers"]["Authorization"] = _note(sender)
     context[_CONTEXT] = True
+
+
+def _call_sts(request_signer: Any = None, **named: Any) -> None:
+    """Like `_call`, only for a client without credentials. Signed requests stay as they are, because moto or
+    AWS may answer them."""
+    if not _access_key(request_signer) and scopes.other_services() != "allow":
+        _call(request_signer=request_signer, **named)
 
 
 @lru_cache
@@ -147,6 +160,25 @@ def _send(request: AWSPreparedRequest, **_: Any) -> transport.Answer | None:
     if scope is None:
         return None
     return transport.answer(scope.database, request, scope.caller(sender))
+
+
+def _answer_sts(request: AWSPreparedRequest) -> transport.Answer | None:
+    """The answer of STS in the scope that a request belongs to; None if there is none."""
+    sender = _sender(request)
+    scope = None if sender is None else scope_of(request.url or "", sender)
+    if sender is None or scope is None:
+        return None
+    # Imported here, because few tests ask STS.
+    from hashrange.access import sts
+
+    body: Any = request.body or b""  # a form is text or bytes, never a file
+    sent = sts.Sent(b"POST", b"/", {}, body.encode() if isinstance(body, str) else bytes(body))
+    caller = scope.caller(sender)
+    answered = sts.answered(sent, lambda: caller, None, SystemClock().now, protocol.request_id())
+    if answered is None:
+        return None
+    headers = transport.Headers({"content-type": "text/xml"})
+    return transport.Answer(request.url or "", answered.status, headers, answered.body)
 
 
 def _sender(request: AWSPreparedRequest) -> Sender | None:
@@ -203,8 +235,8 @@ def _refusing(scope: Scope) -> type:
 
 def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> Any:
     """Stop a request to another service that nothing answers, before it leaves this machine: any request, or
-    only one without credentials, as the scopes say. Returns a `_Stopped`, or None if the request may be
-    sent."""
+    only one without credentials, as the scopes say. Returns a `_Stopped`, the answer of STS, or None if the
+    request may be sent."""
     treated = scopes.other_services()
     if treated == "allow":
         return None
@@ -212,6 +244,10 @@ def _check(request: AWSPreparedRequest, event_name: str = "", **_: Any) -> Any:
     url = urlsplit(request.url or "")
     if service in _SERVICES or _is_here(url.hostname or ""):
         return None
+    # A role may be needed for services that the block lets pass; who asks is asked for DynamoDB's sake.
+    answers_sts = service == _STS and (treated == "refuse" or event_name.endswith(f".{_IDENTITY}"))
+    if answers_sts and (answer := _answer_sts(request)) is not None:
+        return answer
     is_signed = "Authorization" in request.headers or "X-Amz-Signature" in (url.query or "")
     if treated == "stop" and is_signed:
         return None

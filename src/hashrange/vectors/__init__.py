@@ -1,5 +1,6 @@
-"""Searches vectors: exactly, with numpy, in matrices that follow the writes.
+"""Searches vectors: with numpy, in matrices that follow the writes.
 
+    graph    proposes rows of a large matrix, if a setting asks for it
     matrix   the vectors of one HASH value of an index, as a matrix in memory
     nearest  the nearest rows of a matrix
     kept     the matrices that a database keeps between searches, and how they follow the log of changes

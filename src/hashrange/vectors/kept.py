@@ -9,24 +9,31 @@ A search is a part of a body, which an engine may run over outdated records befo
 kept comes only from scans, and from entries whose digest is that of the log (`tables.data.vectors`).
 
 A matrix that is larger than the bound is never whole in memory: the search goes through its parts.
+
+Background work adds the vectors of large matrices to graphs, if a setting asks for it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from hashrange import pace
+from hashrange.expressions import SearchCondition
+from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
 from hashrange.tables.data import vectors
 from hashrange.tables.definitions.table import Index, Vector
-from hashrange.vectors.matrix import Floats, Matrix
+from hashrange.vectors.graph import Floats
+from hashrange.vectors.matrix import Matrix
 from hashrange.vectors.nearest import Match, nearest
 
 _PART_BYTES: Final = 16 * 1024 * 1024
 _ENTRIES_AT_ONCE: Final = 256
+_GROWN_AT_ONCE: Final = 16
+"""So many vectors are added to a graph while searches of its index wait, which are some 20 milliseconds."""
 
 _LOCK_SECONDS_MAX: Final = 0.5
 """A search that waits longer for others on its index reads the entries itself."""
@@ -37,12 +44,12 @@ _DOUBTS_MAX: Final = 10
 
 class Search(NamedTuple):
     """What to search for: the `top` vectors nearest to `query` among the entries of `partition` whose
-    filter attributes have the contents `wanted`."""
+    filter attributes meet the `condition`."""
 
     partition: bytes
     query: Floats
     top: int
-    wanted: Mapping[str, str]
+    condition: SearchCondition
 
 
 class _OfIndex:
@@ -59,10 +66,12 @@ class _OfIndex:
 
 
 class Kept:
-    """The matrices of a database, at most `bytes_max` together. Any thread may search."""
+    """The matrices of a database, at most `bytes_max` together, with graphs for those that have more rows
+    than `exact_max`. Any thread may search."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, exact_max: int) -> None:
         self._bytes_max = bytes_max
+        self._exact_max = exact_max
         self._indexes: dict[int, _OfIndex] = {}
         self._used: OrderedDict[tuple[int, bytes], int] = OrderedDict()
         self._lock = threading.Lock()
@@ -89,11 +98,29 @@ class Kept:
                     matrix = None
                 if matrix is not None:
                     self._use(index.space, search.partition, matrix)
-                    return nearest(matrix, vector.distance, search.query, search.top, search.wanted)
+                    condition, most = search.condition, self._exact_max
+                    return nearest(matrix, vector.distance, search.query, search.top, condition, most)
                 return self._first(reader, index, vector, own, search)
         finally:
             own.lock.release()
         return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+
+    def grow(self) -> bool:
+        """Add some vectors to the graphs. Returns whether vectors still wait."""
+        if self._exact_max == ALL_VECTORS:
+            return False
+        with self._lock:
+            indexes = list(self._indexes.items())
+        for space, own in indexes:
+            with own.lock:
+                for partition, matrix in list(own.matrices.items()):
+                    had = matrix.graph is not None
+                    waits = matrix.tend_graph(self._exact_max, self._bytes_max, _GROWN_AT_ONCE)
+                    if had != (matrix.graph is not None):
+                        self._use(space, partition, matrix)
+                    if waits:
+                        return True
+        return False
 
     def _first(
         self, reader: Reader, index: Index, vector: Vector, own: _OfIndex, search: Search
@@ -107,7 +134,7 @@ class Kept:
             whole.add(part)
         own.matrices[search.partition] = whole
         self._use(index.space, search.partition, whole)
-        return nearest(whole, vector.distance, search.query, search.top, search.wanted)
+        return nearest(whole, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
 
     def _bring_up(self, reader: Reader, index: Index, vector: Vector, own: _OfIndex) -> bool:
         """Bring the matrices of an index up to what the reader shows; returns False if they are ahead of
@@ -187,6 +214,6 @@ def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Ma
     """The nearest entries of all parts."""
     best: list[Match] = []
     for part in parts:
-        found: Any = nearest(part, vector.distance, search.query, search.top, search.wanted)
-        best = sorted(best + found)[: search.top]
+        near = nearest(part, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
+        best = sorted(best + near)[: search.top]
     return best

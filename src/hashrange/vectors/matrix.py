@@ -1,7 +1,8 @@
 """A matrix: the vectors of index entries as rows of 32-bit floats, with their places and filter attributes.
 
-A filter attribute of a row is a number that stands for its value, so that a condition is one comparison of an
-array. A row that is removed is replaced by the last one: rows have no order.
+A filter attribute of a row is a number that stands for its value. So a condition is tested once for each
+value, and a comparison by `=` is that of an array with a number. A row that is removed is replaced by the
+last one: rows have no order.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hashrange import pace
+from hashrange.expressions.preparing import Values
+from hashrange.expressions.search_conditions import Choice, Either, Every, Except, Leaf, SearchCondition
 from hashrange.tables.data import records
 from hashrange.tables.definitions.table import Vector
+from hashrange.vectors.graph import Floats, Graph, Rows, bytes_of
 
-Floats = NDArray[np.float32]
-Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 _ROW_BYTES: Final = 250
 """What a row takes beside its floats: its place twice, and the objects that hold it. An estimate."""
@@ -40,28 +44,35 @@ def square_of(vector: Floats) -> float:
 
 class Matrix:
     """The vectors of entries of one index. `places` maps the sort of an entry to its row, `sorts` a row to
-    its sort; `squares` are the squares of their lengths. `floats` has more rows than `count` tells."""
+    its sort; `squares` are the squares of their lengths. `floats` has more rows than `count` tells. `graph`
+    proposes rows near a vector, if there is one."""
 
     __slots__ = (
         "_codes",
         "_columns",
         "_names",
+        "_types",
+        "_vector",
         "attribute",
         "count",
         "floats",
+        "graph",
         "places",
         "sorts",
         "squares",
     )
 
     def __init__(self, vector: Vector) -> None:
+        self._vector = vector
         self.attribute = vector.attribute
+        self.graph: Graph | None = None
         self.count = 0
         self.floats: Floats = np.empty((_ROWS_MIN, vector.dimensions), np.float32)
         self.squares: Scores = np.empty(_ROWS_MIN)
         self.places: dict[bytes, int] = {}
         self.sorts: list[bytes] = []
         self._names = [name for name, _ in vector.filters]
+        self._types = [type_ for _, type_ in vector.filters]
         self._columns = [np.empty(_ROWS_MIN, np.int32) for _ in self._names]
         self._codes: list[dict[str, int]] = [{} for _ in self._names]
 
@@ -69,7 +80,8 @@ class Matrix:
     def size(self) -> int:
         """About how many bytes of memory it takes."""
         columns = sum(column.nbytes for column in self._columns)
-        return self.floats.nbytes + self.squares.nbytes + columns + _ROW_BYTES * self.count
+        rows = self.floats.nbytes + self.squares.nbytes + columns + _ROW_BYTES * self.count
+        return rows + (bytes_of(self._vector, self.count) if self.graph is not None else 0)
 
     def put(self, sort: bytes, record: bytes) -> None:
         """Add the entry with this sort, or replace its row. `record` is the entry in stored form."""
@@ -85,6 +97,8 @@ class Matrix:
         content = np.frombuffer(b64decode(entry[self.attribute]["B"]), "<f4")
         self.floats[row] = content
         self.squares[row] = square_of(content)
+        if self.graph is not None:
+            self.graph.changed(sort)
         for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
             value = entry.get(name)
             column[row] = _ABSENT if value is None else codes.setdefault(content_of(value), len(codes))
@@ -113,6 +127,8 @@ class Matrix:
         row = self.places.pop(sort, None)
         if row is None:
             return
+        if self.graph is not None:
+            self.graph.removed(sort)
         self.count -= 1
         last = self.sorts.pop()
         if row < self.count:
@@ -123,17 +139,60 @@ class Matrix:
             for column in self._columns:
                 column[row] = column[self.count]
 
-    def rows(self, wanted: Mapping[str, str]) -> Rows | None:
-        """The rows whose filter attributes have the `wanted` contents; None for all rows."""
-        mask: Any = None
-        for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
-            if name in wanted:
-                code = codes.get(wanted[name])
-                if code is None:
-                    return np.empty(0, np.intp)
-                same = column[: self.count] == code
-                mask = same if mask is None else mask & same
-        return None if mask is None else np.flatnonzero(mask)
+    def rows(self, condition: SearchCondition) -> Rows | None:
+        """The rows whose filter attributes meet a condition; None for all rows."""
+        if not condition.parts:
+            return None
+        masks = [self._mask(part, condition.values) for part in condition.parts]
+        return np.flatnonzero(np.logical_and.reduce(masks))
+
+    def _mask(self, choice: Choice, values: Values) -> Mask:
+        """For each row, whether it meets a part of a condition."""
+        match choice:
+            case Leaf():
+                return self._meets(choice, values)
+            case Every(parts):
+                every: Mask = np.logical_and.reduce([self._mask(part, values) for part in parts])
+                return every
+            case Either(parts):
+                either: Mask = np.logical_or.reduce([self._mask(part, values) for part in parts])
+                return either
+            case Except(part):
+                return ~self._mask(part, values)
+
+    def _meets(self, leaf: Leaf, values: Values) -> Mask:
+        """For each row, whether it passes a test; each content is tested once."""
+        place = self._names.index(leaf.attribute)
+        column, codes = self._columns[place][: self.count], self._codes[place]
+        if leaf.comparator == "=":
+            code = codes.get(content_of(values[leaf.operands[0]]))
+            return np.zeros(self.count, np.bool_) if code is None else column == code
+        verdicts = []
+        for content in codes:
+            pace.point()
+            verdicts.append(leaf.run({leaf.attribute: {self._types[place]: content}}, values))
+        # An attribute that is absent has the code -1, which takes the last one.
+        return np.array([*verdicts, leaf.run({}, values)], np.bool_)[column]
+
+    def near(self, query: Floats, count: int, condition: SearchCondition, exact_max: int) -> Rows | None:
+        """The rows among which to search for the `count` nearest that meet a condition; None for all rows."""
+        rows = self.rows(condition)
+        if self.graph is None:
+            return rows
+        return self.graph.proposed(query, count, rows, self.places, exact_max)
+
+    def tend_graph(self, exact_max: int, bytes_max: int, count: int) -> bool:
+        """Add at most `count` vectors to the graph. The matrix has one if it has more than `exact_max` rows,
+        and if both together take at most `bytes_max`. Returns whether vectors still wait."""
+        if self.count <= exact_max or self.size > bytes_max:
+            self.graph = None
+            return False
+        if self.graph is None:
+            if self.size + bytes_of(self._vector, self.count) > bytes_max:
+                return False
+            self.graph = Graph(self._vector, self.sorts)
+        self.graph.grow(self.floats, self.places, count)
+        return bool(self.graph.waiting)
 
     def is_worn(self) -> bool:
         """Whether it holds so many contents that no row has any more that it should be made anew."""

@@ -1,4 +1,4 @@
-"""The nearest rows of a matrix, exactly.
+"""The nearest rows of a matrix: exactly, or the nearest of those that a graph proposes.
 
 numpy multiplies the matrix with the vector in 32-bit floats, which is fast and not quite right. A row can be
 among the nearest only if its score, less the largest error that the multiplication may have, is not worse
@@ -13,13 +13,14 @@ says. A vector of zeros has the score 1 for COSINE ([report] measured on the ser
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from hashrange import pace
-from hashrange.vectors.matrix import Floats, Matrix, Rows, Scores, square_of
+from hashrange.expressions import SearchCondition
+from hashrange.vectors.graph import Floats, Rows
+from hashrange.vectors.matrix import Matrix, Scores, square_of
 
 Distance = Literal["COSINE", "DOT_PRODUCT", "EUCLIDEAN"]
 
@@ -40,10 +41,16 @@ class Match(NamedTuple):
 
 
 def nearest(
-    matrix: Matrix, distance: Distance, query: Floats, count: int, wanted: Mapping[str, str]
+    matrix: Matrix,
+    distance: Distance,
+    query: Floats,
+    count: int,
+    condition: SearchCondition,
+    exact_max: int,
 ) -> list[Match]:
-    """The `count` nearest of the matrix's rows whose filter attributes have the `wanted` contents."""
-    rows = matrix.rows(wanted)
+    """The `count` nearest of the matrix's rows whose filter attributes meet the condition. If the matrix has
+    a graph, more than `exact_max` rows are not all compared."""
+    rows = matrix.near(query, count, condition, exact_max)
     if rows is None:
         known, squares = matrix.floats[: matrix.count], matrix.squares[: matrix.count]
     else:

@@ -238,6 +238,13 @@ def test_a_database_that_nobody_judges_has_no_watch() -> None:
     [
         (["--auth", "strict"], "--auth strict needs --users FILE"),
         (["--users", "users.yaml"], "--users has no effect without --auth"),
+        (["--key-file", "access.key"], "--key-file has no effect without --auth"),
+        (["--root-access-key-id", "AKIDROOT"], "--root-access-key-id has no effect without --auth"),
+        (["--auth", "strict", "--root-access-key-id", "AKIDROOT"], "has fewer than 8 characters"),
+        (["--auth", "strict", "--root-secret-access-key", "a-secret"], "'' is not a key id"),
+        (["--auth", "strict", "--key-file", "none.key"], "none.key does not exist: `openssl rand"),
+        (["--host", "0.0.0.0"], "Add --auth strict, which lets only those in who have a key, or --insecure"),
+        (["--host", "0.0.0.0", "--auth", "soft"], "With --host 0.0.0.0 other machines could reach the"),
         (["--auth", "soft", "--users", "missing.yaml"], "missing.yaml cannot be used"),
         (["--auth", "strict", "--users", "wrong.yaml"], "names no accounts"),
         (["--auth", "strict", "--users", "two.yaml"], "add --separate-accounts"),

@@ -25,7 +25,10 @@ DEAD = {
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     key = {"id": "AKIDALICE", "secret": "long-enough"}
-    keyed = {"users": {"alice": {"policies": ["own"], "keys": [key]}}}
+    keyed = {"users": {"alice": {"policies": ["own"], "keys": [key]}, "keyless": {}}}
+    trusting = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "0" * 12}}
+    trusting["Condition"] = {"StringEquals": {"sts:ExternalId": "the-id"}}
+    anybody = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": "*"}
     own: Any = {"Version": "2012-10-17", "Statement": [ALLOW]}
     contents = {
         "allow.json": {"Version": "2012-10-17", "Statement": ALLOW},
@@ -37,6 +40,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "accounts": {"000000000000": {"policies": {"own": {"Statement": DEAD}}, **keyed}}
         },
     }
+    for name, statement in (("trust", trusting), ("anybody", anybody)):
+        roles = {"reader": {"trust": {"Version": "2012-10-17", "Statement": statement}}}
+        contents[f"{name}.json"] = {"accounts": {"0" * 12: {"roles": roles}}}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(orjson.dumps(content))
     (tmp_path / "allow.yaml").write_text(
@@ -56,6 +62,8 @@ def run(*arguments: str) -> tuple[int, str]:
         (["allow.json"], 0, "1 file without danger."),
         (["allow.json", "allow.yaml"], 0, "2 files without danger."),
         (["dead.json"], 1, "DANGER: dead.json, statement 2: StringEquals dynamodb:LeadingKeys never matches"),
+        (["trust.json"], 0, "1 file without danger."),
+        (["anybody.json"], 1, 'Principal "*" without a condition permits everybody'),
         (["wrong.json"], 1, "ERROR: wrong.json: statement 1: it has neither Action nor NotAction"),
         (["public.json"], 1, "only the policy of a resource names a Principal"),
         (["--resource", "public.json"], 1, 'DANGER: public.json, statement 1: Principal "*" without'),
@@ -83,7 +91,8 @@ GET = ["simulate", "--action", "GetItem", "--resource", TABLE]
         (["--policy", "allow.json", "--session", "allow.yaml"], 0, "is allowed"),
         (["--resource-policy", "public.json"], 0, "(resource-based policy)"),
         (["--users", "users.json", "--user", "alice"], 0, "allowed by own, statement 1"),
-        (["--users", "users.json", "--user", "bob"], 2, "none of those with a key: alice"),
+        (["--users", "users.json", "--user", "bob"], 2, "none of these: alice, keyless"),
+        (["--users", "users.json", "--user", "keyless"], 1, "is refused: no identity-based policy allows it"),
         (["--policy", "wrong.json"], 1, "it has neither Action nor NotAction"),
         (["--context", "x"], 2, "has no value"),
         (["--principal", "alice"], 2, "is not the ARN of a user"),

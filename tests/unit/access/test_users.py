@@ -40,6 +40,51 @@ accounts:
 """
 
 
+def test_users_without_keys_roles_and_policies_are_known_by_their_arns() -> None:
+    trust = {"Statement": {"Effect": "Allow", "Principal": {"AWS": "1" * 12}, "Action": "sts:AssumeRole"}}
+    reading = {"Statement": {"Effect": "Allow", "Action": "dynamodb:GetItem", "Resource": "*"}}
+    account = {
+        "policies": {"reading": reading},
+        "users": {"alice": {"policies": ["reading"]}},
+        "roles": {"reader": {"policies": ["reading"], "trust": trust, "max_session_duration": "7200"}},
+    }
+    users = read({"accounts": {"1" * 12: account}})
+    assert users.keys == {}
+    (policy,) = users.people[f"arn:aws:iam::{'1' * 12}:user/alice"].policies
+    assert users.policies == {f"arn:aws:iam::{'1' * 12}:policy/reading": policy}
+    role = users.roles[f"arn:aws:iam::{'1' * 12}:role/reader"]
+    assert (role.policies, role.duration_seconds_max) == ((policy,), 7_200)
+    assert role.trust is not None
+    assert role.trust.statements[0].principals == (("AWS", f"arn:aws:iam::{'1' * 12}:root"),)
+
+
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ({"trust": {"Statement": {"Effect": "Allow", "Action": "sts:AssumeRole"}}}, "neither Principal nor"),
+        (
+            {
+                "trust": {
+                    "Statement": {
+                        "Effect": "Allow",
+                        "Principal": "*",
+                        "Action": "sts:AssumeRole",
+                        "Resource": "*",
+                    }
+                }
+            },
+            "it has Resource, but a trust policy is about its role",
+        ),
+        ({"trust": "everybody"}, "a policy document is a JSON object, not a string"),
+        ({"max_session_duration": "3599"}, "'3599' is not a number of seconds from 3600 to 43200"),
+        ({"max_session_duration": "an hour"}, "'an hour' is not a number of seconds"),
+    ],
+)
+def test_wrong_roles(role: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsersError, match=text):
+        read({"accounts": {"1" * 12: {"roles": {"reader": role}}}})
+
+
 def test_the_users_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "users.yaml"
     path.write_text(FILE)

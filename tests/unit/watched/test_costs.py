@@ -19,6 +19,7 @@ from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
 from plugin_runs import run_pytest
 from unit.test_bills import REQUESTS, made
+from vector_tables import index_of, listed
 from watched import Clients, create
 
 KEY = {"pk": {"S": "a"}, "sk": {"N": "1"}}
@@ -104,6 +105,35 @@ def test_items_read_and_returned(client: Any, database: Database) -> None:
         with pytest.raises(AssertionError, match="a request read 6 times the items that it returned"):
             costs.no_waste(times=6)
     assert [(one.read_items, one.returned_items) for one in costs] == [(12, 2)]
+
+
+def test_the_bytes_of_vector_indexes_are_beside_the_units(client: Any, database: Database) -> None:
+    client.create_table(
+        TableName="words",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+        VectorIndexes=[index_of()],
+    )
+    with database.costs() as costs:
+        word = {"pk": {"S": "cat"}, "v": listed((1, 0)), "text": {"S": "x" * 1_500}}
+        put = client.put_item(TableName="words", Item=word, ReturnConsumedCapacity="INDEXES")
+        searched = client.search_vectors(
+            TableName="words",
+            IndexName="near",
+            SearchVector=listed((1, 0))["L"],
+            TopK=1,
+            ReturnConsumedCapacity="TOTAL",
+        )
+    write, search = costs
+    shown = put["ConsumedCapacity"]["VectorIndexes"]["near"]["VectorWriteRequestBytes"]
+    assert (write.vector_write_bytes, write.vector_search_bytes) == (shown, 0)
+    assert (write.write_units, search.read_units) == (2, 0)
+    shown = searched["ConsumedCapacity"]["VectorSearchRequestBytes"]
+    assert (search.vector_write_bytes, search.vector_search_bytes) == (0, shown)
+    totals = (costs.vector_write_bytes, costs.vector_search_bytes)
+    assert totals == (write.vector_write_bytes, search.vector_search_bytes)
+    assert min(totals) > 1_024
 
 
 def test_scans_are_found_in_partiql_as_well(client: Any, database: Database) -> None:

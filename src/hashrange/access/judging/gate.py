@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hashrange.access.authorization import SOURCE
+from hashrange.access.directory import Directory
 from hashrange.access.judging.judge import WOULD_REFUSE, Identified
-from hashrange.access.signatures import Verifier
-from hashrange.access.users import Users
+from hashrange.access.signatures import Key, Verifier
+from hashrange.access.users import Identity, Users
 from hashrange.errors import ServiceError
 from hashrange.operations.context import Caller
+
+if TYPE_CHECKING:
+    from hashrange.access.keys import Keyring
+    from hashrange.access.sts.tokens import Tokens
 
 _log = logging.getLogger(__name__)
 
@@ -29,12 +34,29 @@ _KEYS_OF_HEADERS: Final = {
 
 
 class Gate:
-    """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. Thread-safe."""
+    """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. Thread-safe.
 
-    def __init__(self, users: Users, now: Callable[[], float], *, strict: bool) -> None:
-        self._identities = users.identities
-        self._verifier = Verifier(users.keys, now)
-        self._strict = strict
+    `users` are the users, or the directory that looks them up. `tokens` reads the tokens of sessions,
+    `keyring` holds the keys of the store; None if the server has none.
+    """
+
+    def __init__(
+        self,
+        users: Users | Directory,
+        now: Callable[[], float],
+        *,
+        strict: bool,
+        tokens: Tokens | None = None,
+        keyring: Keyring | None = None,
+    ) -> None:
+        self.directory = users if isinstance(users, Directory) else Directory(users)
+        self.strict = strict
+        self.tokens = tokens
+        self.keyring = keyring
+        self._now = now
+        sessions = None if tokens is None else tokens.key
+        self._verifier = Verifier(self.directory, now, sessions=sessions)
+        self._others: dict[str, Verifier] = {}
 
     def identified(
         self,
@@ -51,18 +73,38 @@ class Gate:
         try:
             key = self._verifier.verify(method, target, headers, body)
         except ServiceError as error:
-            if self._strict:
+            if self.strict:
                 raise
             fields = {"key": caller.access_key[:_SHOWN_CHARS_MAX], "error": error.code, "why": error.message}
             _log.warning(WOULD_REFUSE, extra={"fields": fields})
             return caller
-        identity = self._identities[key.id]
+        identity: Identity = key.owner
+        identified = Identified(identity, self.connection_keys(headers), self.strict)
+        if not self.strict:
+            return caller._replace(identified=identified)
+        return caller._replace(account_id=identity.principal.account, identified=identified)
+
+    def signer(
+        self,
+        service: str,
+        method: bytes,
+        target: bytes,
+        headers: Mapping[bytes, bytes],
+        body: bytes | bytearray,
+    ) -> Key:
+        """The key that has signed a request to another service than DynamoDB. Raises as `Verifier.verify`."""
+        verifier = self._others.get(service)
+        if verifier is None:
+            sessions = None if self.tokens is None else self.tokens.key
+            verifier = Verifier(self.directory, self._now, service=service, sessions=sessions)
+            self._others[service] = verifier
+        return verifier.verify(method, target, headers, body)
+
+    def connection_keys(self, headers: Mapping[bytes, bytes]) -> dict[str, tuple[str, ...]]:
+        """The condition keys that the connection gives."""
         keys: dict[str, tuple[str, ...]] = {"aws:securetransport": ("false",)}
         for name, header in _KEYS_OF_HEADERS.items():
             value = headers.get(header)
             if value:
                 keys[name] = (value.decode("latin-1"),)
-        identified = Identified(identity, keys, self._strict)
-        if not self._strict:
-            return caller._replace(identified=identified)
-        return caller._replace(account_id=identity.principal.account, identified=identified)
+        return keys

@@ -28,6 +28,6 @@ KNOWN_KEYS: Final = frozenset({
     "dynamodb:attributes", "dynamodb:enclosingoperation", "dynamodb:firstpartitionkeyvalues",
     "dynamodb:fourthpartitionkeyvalues", "dynamodb:fulltablescan", "dynamodb:leadingkeys",
     "dynamodb:returnconsumedcapacity", "dynamodb:returnvalues", "dynamodb:secondpartitionkeyvalues",
-    "dynamodb:select", "dynamodb:thirdpartitionkeyvalues",
+    "dynamodb:select", "dynamodb:thirdpartitionkeyvalues", "sts:externalid", "sts:rolesessionname",
 })  # fmt: skip
 """In lower case; a key of tags ends in a slash, which the tag's name follows."""

@@ -1,5 +1,7 @@
 """The parts of the command line that concern access.
 
-    serving  the gate of a server, from --auth and --users
-    policy   `hashrange policy`: examine policies without a server
+    serving   the gate of a server, from its options
+    watching  watches over the users file, and over the keys of a shared store
+    key       `hashrange key`: the access keys in the store of a server
+    policy    `hashrange policy`: examine policies without a server
 """

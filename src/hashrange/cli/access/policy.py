@@ -24,6 +24,7 @@ from hashrange.access.policies import (
     parse,
 )
 from hashrange.access.policies.requests import principal_keys
+from hashrange.access.roles import with_resource
 from hashrange.access.users import Identity, UsersError, documents_of, parsed, read
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -50,8 +51,8 @@ def lint_command(files: tuple[Path, ...], on_resource: bool) -> None:
                 read(document)
             except UsersError as error:
                 found.append(Finding("error", str(path), str(error)))
-            named = documents_of(document)
-            found += [finding for name, held in named for finding in _lint(held, name)]
+            for name, held in documents_of(document):
+                found += _lint_trust(held, name) if name.endswith(".trust") else _lint(held, name)
         else:
             found += _lint(document, str(path), on_resource=on_resource)
     for finding in found:
@@ -163,6 +164,13 @@ def _lint(document: Any, name: str, *, on_resource: bool = False) -> list[Findin
     return lint(document, KNOWN_ACTIONS, KNOWN_KEYS, name=name, on_resource=on_resource)
 
 
+def _lint_trust(document: Any, name: str) -> list[Finding]:
+    try:
+        return _lint(with_resource(document, name), name, on_resource=True)
+    except PolicyError as error:
+        return [Finding("error", name, str(error).removeprefix(name).lstrip(":, "))]
+
+
 def _context(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = defaultdict(list)
     for pair in given:
@@ -175,14 +183,16 @@ def _context(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 def _identity(users: Path, user: str | None) -> Identity:
     try:
-        known = read(_document(users)).identities.values()
+        given = read(_document(users))
     except UsersError as error:
         raise click.ClickException(f"{users}: {error}") from error
+    # Users without a key in the file may have one in the store.
+    known = [*given.people.values(), *given.identities.values()]
     for identity in known:
         if user in (identity.principal.name, identity.principal.arn) and user:
             return identity
     names = ", ".join(dict.fromkeys(each.principal.name or each.principal.arn for each in known))
-    raise click.UsageError(f"--user {user or ''} is none of those with a key: {names}.")
+    raise click.UsageError(f"--user {user or ''} is none of these: {names}.")
 
 
 def _principal(arn: str) -> Principal:

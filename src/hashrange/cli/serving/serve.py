@@ -18,7 +18,8 @@ import click
 
 from hashrange import __version__, form
 from hashrange.cli import logs
-from hashrange.cli.access.serving import MODES, OFF, STRICT, guard
+from hashrange.cli.access.serving import STRICT, guard, refuse_if_open
+from hashrange.cli.access.serving import options as access_options
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.options import (
     FaultRules,
@@ -57,21 +58,26 @@ _EPILOG: Final = """\b
 Examples:
   hashrange serve                                 durable, in ./hashrange-data, on port 8000
   hashrange serve --memory --port 0               in memory only, on any free port
-  hashrange serve --data-dir /var/lib/hashrange --host 0.0.0.0 --log-format json
+  hashrange serve --data-dir /var/lib/hashrange --log-format json
   hashrange serve --postgres postgresql://hashrange@db.example/hashrange
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
-  hashrange serve --auth strict --users users.yaml
+  hashrange serve --auth strict --users users.yaml --host 0.0.0.0
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
 or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
-strict everybody who can reach --host has access. The admin port answers only this machine, unless
---admin-host says otherwise; GET / on it lists its endpoints."""
+strict everybody who can reach --host has access, so any but a loopback address needs --auth strict or
+--insecure. The admin port answers only this machine, unless --admin-host says otherwise; GET / on it lists
+its endpoints."""
 _PORT_MAX: Final = 65_535
 
 
 @click.command("serve", epilog=_EPILOG, cls=Sectioned)
-@option("--host", default="127.0.0.1", help="Address to listen on.")
+@option(
+    "--host",
+    default="127.0.0.1",
+    help="Address to listen on. Any but a loopback address needs --auth strict or --insecure.",
+)
 @option(
     "--port",
     type=Number(int, 0, _PORT_MAX),
@@ -124,19 +130,7 @@ _PORT_MAX: Final = 65_535
     callback=matching(r"[0-9]{12}", "an account id: 12 digits"),
     help="Account of callers whose access key is not an account id.",
 )
-@option(
-    "--auth",
-    type=click.Choice(MODES),
-    default=OFF,
-    help="Who has access: everybody; everybody, but what strict would refuse is logged; the users of "
-    "--users, as their policies say.",
-)
-@option(
-    "--users",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Accounts, users, keys and policies; a file in YAML or JSON, see docs/access.md.  [default: none]",
-)
+@access_options
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -228,6 +222,7 @@ def command(
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), "--postgres": bool(postgres)})
     _configure_logs(log_format, log_level, log_requests)
     server_settings, database_settings = _pick(ServerSettings, limits), _pick(Settings, limits)
+    warns = _is_for_everybody(host, port, limits)
     descriptors.raise_limit()
     allocation.share_one_arena(os.environ)
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
@@ -239,7 +234,7 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        guard(database, limits["auth"], limits["users"])
+        stack.callback(guard(database, limits, data_dir, account_id, has_admin=admin_port != 0))
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
@@ -254,7 +249,6 @@ def command(
             fields["descriptors_max"] = descriptors.descriptors_max()
             fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
             link = admin.console_link() if admin is not None else None
-            warns = limits["auth"] != STRICT and is_open(host, port)
             announce(fields, region, log_format, link, open_on=host if warns else None)
 
         with _errors_of_serving(host, port), recorded(database, limits, server_settings):
@@ -270,6 +264,14 @@ def command(
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
+    """Whether everybody who can reach this machine may use the data, which has to be wanted."""
+    with _errors_of_serving(host, port):
+        reaches_out = is_open(host, port)
+    refuse_if_open(host, given, is_open=reaches_out)
+    return reaches_out and given["auth"] != STRICT
 
 
 @contextmanager

@@ -1,22 +1,31 @@
 """SearchVectors: the items whose vectors are nearest to a vector.
 
-Source: API reference, SearchVectors; Developer Guide, "Creating and searching vector indexes"; for messages
-also the reference on vector search of agent-toolkit-for-aws, and extenddb pull request 243 for the order of
-errors. Words without a source there are [assumed].
+Source: API reference, SearchVectors; Developer Guide, "Creating and searching vector indexes" and
+"SearchConditionExpression reference for vector indexes"; for messages also the reference on vector search of
+agent-toolkit-for-aws, and extenddb pull request 243 for the order of errors. Words without a source there are
+[assumed].
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from hashrange import expressions, pace
 from hashrange.encoding import partition_of
 from hashrange.errors import INVALID, ValidationException
-from hashrange.expressions import Projection
+from hashrange.expressions import Projection, SearchCondition
+from hashrange.expressions.search_conditions import (
+    EVERYTHING,
+    INVALID_COMPARATOR,
+    INVALID_OPERATOR,
+    Choice,
+    Leaf,
+    leaves,
+)
 from hashrange.limits import VECTOR_ANSWER_BYTES_MAX, VECTOR_RESULTS_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
+from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, records, vectors
 from hashrange.tables.definitions import catalog
@@ -31,9 +40,17 @@ _VALUED = ("SearchConditionExpression",)
 _KEPT = "vectors"
 
 _NO_HASH = "SearchConditionExpression must be provided when SearchSchema has a HASH key"
+_HASH_TWICE = (
+    "Invalid SearchConditionExpression: SearchConditionExpression must only contain one condition per "
+    "HASH key"
+)
 _NEEDS_NUMPY = (
     "SearchVectors needs numpy, which is not installed where this database runs. "
     "Install it with: pip install numpy"
+)
+_NEEDS_USEARCH = (
+    "SearchVectors needs usearch because vector_exact_max is set, and usearch is not installed where this "
+    "database runs. Install it with: pip install usearch"
 )
 _STEPS = 10_000_000
 """More steps than any turn has: a search never runs on the event loop."""
@@ -45,7 +62,7 @@ class _Searching(NamedTuple):
     index_name: str
     numbers: list[str]
     top: int
-    wanted: Mapping[str, AttributeValue]
+    condition: SearchCondition
     project: Projection | None
 
 
@@ -58,11 +75,12 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         table = catalog.open_active(reader, name, context.scope)
         index, vector = _open(table, searching.index_name)
         _check(index, vector, searching)
+        scope = _split(index, searching.condition)
         floats = vectors.query(vector.dimensions, searching.numbers)
         if floats is None:
             raise ValidationException(f"{INVALID}SearchVector must contain 32-bit floating point numbers")
         pace.before(_STEPS)
-        entries, scores = _found(reader, index, vector, searching, floats, context)
+        entries, scores = _found(reader, index, vector, scope, searching.top, floats, context)
         shown = [_shown(entry, vector, searching.project) for entry in entries]
         sizes = [_size(item, vector) for item in shown]
         if sum(sizes) > VECTOR_ANSWER_BYTES_MAX:
@@ -94,7 +112,7 @@ def _searching(request: Request) -> _Searching:
         )
     subs = parameters.substitutions(request)
     text = request.get("SearchConditionExpression")
-    wanted = {} if text is None else expressions.search_condition(text, subs)
+    condition = EVERYTHING if text is None else expressions.search_condition(text, subs)
     project = None
     if request.get("ProjectionExpression") is not None:
         project = expressions.projection(request["ProjectionExpression"], subs)
@@ -106,7 +124,7 @@ def _searching(request: Request) -> _Searching:
         if "N" not in element:
             raise ValidationException(f"{INVALID}SearchVector must contain only numbers")
         given.append(element["N"])
-    return _Searching(request["IndexName"], given, count, wanted, project)
+    return _Searching(request["IndexName"], given, count, condition, project)
 
 
 def _open(table: Table, name: str) -> tuple[Index, Vector]:
@@ -129,41 +147,70 @@ def _check(index: Index, vector: Vector, searching: _Searching) -> None:
             f"Input search vector dimension {len(searching.numbers)} does not match vector index dimension "
             f"{vector.dimensions}"
         )
-    types = dict(index.attributes())
-    for name, value in searching.wanted.items():
-        if name not in types:
+    types, condition = dict(index.attributes()), searching.condition
+    for leaf in [leaf for part in condition.parts for leaf in leaves(part)]:
+        if leaf.attribute not in types:
             raise ValidationException(
-                f"Invalid SearchConditionExpression: Attribute is not in the SearchSchema: {name}"
+                f"Invalid SearchConditionExpression: Attribute is not in the SearchSchema: {leaf.attribute}"
             )
-        if types[name] not in value:
+        if any(types[leaf.attribute] not in condition.values[name] for name in leaf.operands):
             raise ValidationException(f"{INVALID}Condition parameter type does not match schema type")
-    if any(attribute.name not in searching.wanted for attribute in index.key.partition):
+
+
+class _Scope(NamedTuple):
+    """The partition that a search goes through, and the condition that its entries must meet."""
+
+    partition: bytes
+    condition: SearchCondition
+
+
+def _split(index: Index, condition: SearchCondition) -> _Scope:
+    """The partition that a condition chooses, and the rest of the condition.
+
+    One conjunct must compare the HASH of the index by `=`, and no other may name it. [docs] for a HASH that
+    is missing or has another comparator, [assumed] for the rest.
+    """
+    hashes = [name for name, _ in index.key.partition]
+    if not hashes:
+        return _Scope(partition_of([]), condition)
+    rest: list[Choice] = []
+    values: list[AttributeValue] = []
+    for part in condition.parts:
+        if all(leaf.attribute not in hashes for leaf in leaves(part)):
+            rest.append(part)
+        elif not isinstance(part, Leaf) or not part.comparator:
+            raise ValidationException(f"Invalid SearchConditionExpression: {INVALID_OPERATOR}")
+        elif part.comparator != "=":
+            raise ValidationException(f"Invalid SearchConditionExpression: {INVALID_COMPARATOR}")
+        elif values:
+            raise ValidationException(_HASH_TWICE)
+        else:
+            values.append(condition.values[part.operands[0]])
+    if not values:
         raise ValidationException(_NO_HASH)
+    return _Scope(partition_of(values), SearchCondition(tuple(rest), condition.values))
 
 
 def _found(
-    reader: Reader, index: Index, vector: Vector, searching: _Searching, floats: bytes, context: Context
+    reader: Reader, index: Index, vector: Vector, scope: _Scope, top: int, floats: bytes, context: Context
 ) -> tuple[list[Item], list[float]]:
     """The nearest entries and their scores, the nearest first."""
     try:
-        from hashrange.vectors import kept, matrix
+        from hashrange.vectors import graph, kept, matrix
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise ValidationException(_NEEDS_NUMPY) from None
     own: Kept | None = context.kept.get(_KEPT)
     if own is None:
-        own = context.kept.setdefault(_KEPT, kept.Kept(context.settings.vector_memory_bytes))
-    partition = partition_of([searching.wanted[name] for name, _ in index.key.partition])
-    hashes = {name for name, _ in index.key.partition}
-    wanted = {
-        name: matrix.content_of(value)
-        for name, value in searching.wanted.items()
-        if name not in hashes
-    }
-    query = matrix.floats(floats)
-    matches = own.find(reader, index, vector, kept.Search(partition, query, searching.top, wanted))
-    stored = reader.get_many([(index.space, partition, match.sort) for match in matches])
+        settings = context.settings
+        if settings.vector_exact_max < ALL_VECTORS and not graph.is_installed():
+            raise ValidationException(_NEEDS_USEARCH)
+        made = kept.Kept(settings.vector_memory_bytes, settings.vector_exact_max)
+        own = context.kept.setdefault(_KEPT, made)
+    search = kept.Search(scope.partition, matrix.floats(floats), top, scope.condition)
+    matches = own.find(reader, index, vector, search)
+    stored = reader.get_many([(index.space, scope.partition, match.sort) for match in matches])
     pairs = [(record, match.score) for record, match in zip(stored, matches, strict=True) if record]
     entries = []
     for record, _ in pairs:

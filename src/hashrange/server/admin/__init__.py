@@ -16,6 +16,7 @@
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations, and links to the console
+    keys         access keys, for `hashrange key`
     checkpoints  checkpoints, for `hashrange copy`
 
 `cli.admin` mounts the endpoints, so that no module here has to know all of them. This file imports nothing,

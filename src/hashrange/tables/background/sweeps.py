@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -36,6 +36,15 @@ from hashrange.tables.streams import logs
 Definition = tuple[str, Table | Exception]
 
 T = TypeVar("T")
+
+
+class Growing(Protocol):
+    """What operations keep in memory: `hashrange.vectors.kept.Kept`."""
+
+    def grow(self) -> bool:
+        """Do a bite of the work on it. Returns whether more is due."""
+        ...
+
 
 # How many catalog records are read at a time.
 _PAGE_RECORDS = 100
@@ -79,12 +88,27 @@ def sweep(
         end = partial(states.end, engine, tables, occasion.now, settings)
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
-        listed = partial(units, engine, background.pause, known, tables, occasion.now)
+        of_store = partial(units, engine, background.pause, known, tables, occasion.now)
+        listed = partial(_chained, of_store, partial(_units_in_memory, background))
     if lane.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
         wait = min(wait, settings.gsi_delay_seconds)
     return max(wait, _WAIT_SECONDS_MIN)
+
+
+def _chained(*parts: Callable[[], Iterator[Unit]]) -> Iterator[Unit]:
+    return chain.from_iterable(part() for part in parts)
+
+
+def _units_in_memory(background: Background) -> Iterator[Unit]:
+    """The work on what operations keep in memory, which each server does for itself."""
+    for name, own in list(background.kept.items()):
+        yield Unit(f"memory of {name}", partial(_grow, own), everywhere=True)
+
+
+def _grow(own: Growing, bite: Bite) -> bool:
+    return own.grow()
 
 
 def sweep_jobs(

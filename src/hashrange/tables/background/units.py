@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
@@ -141,7 +141,8 @@ class Background:
 
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
     `states_due` is when the next state of a table ends, by the database's clock (epoch seconds). `listed` is
-    called with all tables whenever they were listed.
+    called with all tables whenever they were listed. `kept` is what operations keep in memory, by names;
+    there may be background work on it.
     """
 
     def __init__(
@@ -160,6 +161,7 @@ class Background:
         self.damages = 0
         self.states_due = 0.0
         self.listed: Callable[[list[Table]], None] = _ignore
+        self.kept: dict[str, Any] = {}
         self._failing: dict[str, Failure] = {}
         self._items: dict[str, int] = {}
         self._counting = Lock()

@@ -13,6 +13,7 @@ from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import (
+    ACCESS_SPACE,
     BACKFILL_SPACE,
     BACKUP_SPACE,
     BULK_SPACE,
@@ -44,6 +45,7 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         (SERVER_SPACE, "the servers that share the background work"),
         (CONSOLE_SPACE, "what the users of the console saved"),
         (DELIVERY_SPACE, "the progress of deliveries to Kinesis"),
+        (ACCESS_SPACE, "the access keys"),
     ]
     for _, stored in catalog.stored_definitions(reader):
         with suppress(msgspec.MsgspecError, ValueError):

@@ -1,0 +1,139 @@
+"""`hashrange key`: the access keys in the store of a running server, through its admin plane."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import orjson
+
+from hashrange.cli.remote.asking import Plane, ask, confirm, plane_options
+from hashrange.clock import parse_duration, show_moment
+
+_START: Final = "hashrange serve --auth strict"
+_PATH: Final = "/access-keys"
+
+_EPILOG: Final = """\b
+Examples:
+  hashrange key create --root                        the first key of a new server
+  hashrange key create --user alice                  a key of a user of the users file
+  hashrange key create --user ci --policy ci.json    a user with this policy only, without a users file
+  hashrange key create --user alice > alice.env      the secret is shown this once
+  hashrange key list
+  hashrange key rotate AKIA… --grace 1h              a new key; the old one ends in an hour
+  hashrange key disable AKIA…                        refused from now on
+  hashrange key enable AKIA…
+
+A key that is disabled, deleted or rotated out is refused at once by the server that the command asks, and
+within two seconds by other servers over the same store. Secrets are encrypted by the server's --key-file. See
+docs/keys.md."""
+
+
+@click.group("key", epilog=_EPILOG)
+def command() -> None:
+    """Make, list, disable, rotate and delete access keys in a server's store."""
+
+
+@command.command("create")
+@click.option("--user", metavar="NAME", help="The user whose key it is.")
+@click.option("--root", is_flag=True, help="A key of the root user, who may do everything.")
+@click.option("--account", metavar="ID", help="The account, if the server has several.")
+@click.option(
+    "--policy",
+    "policy_file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="The policy of a user who is not in the users file, in JSON.",
+)
+@plane_options
+def create(
+    plane: Plane, user: str | None, root: bool, account: str | None, policy_file: Path | None
+) -> None:
+    """Make a key, and show its secret this once."""
+    if root == bool(user):
+        raise click.UsageError("Name the user with --user NAME, or give --root.")
+    sent: dict[str, Any] = {"user": user or "", "account": account}
+    if policy_file is not None:
+        try:
+            sent["policy"] = orjson.loads(policy_file.read_bytes())
+        except (orjson.JSONDecodeError, OSError) as error:
+            raise click.ClickException(f"{policy_file} is not a policy in JSON: {error}") from error
+    _show_secret(ask(plane, _PATH, "secret", _START, sent))
+
+
+@command.command("list")
+@plane_options
+def list_(plane: Plane) -> None:
+    """Show the keys of the store, without their secrets."""
+    keys = ask(plane, _PATH, "keys", _START)["keys"]
+    for key in keys:
+        click.echo("  ".join(_columns(key)))
+    if not keys:
+        click.echo("The store has no keys; `hashrange key create` makes one.")
+
+
+@command.command("disable")
+@click.argument("key_id", metavar="ID")
+@plane_options
+def disable(plane: Plane, key_id: str) -> None:
+    """Refuse a key from now on."""
+    _set(plane, key_id, enabled=False)
+
+
+@command.command("enable")
+@click.argument("key_id", metavar="ID")
+@plane_options
+def enable(plane: Plane, key_id: str) -> None:
+    """Accept a key again, also one that was rotated out."""
+    _set(plane, key_id, enabled=True)
+
+
+@command.command("rotate")
+@click.argument("key_id", metavar="ID")
+@click.option("--grace", default="24h", show_default=True, help="How long the old key counts, as 1h or 7d.")
+@plane_options
+def rotate(plane: Plane, key_id: str, grace: str) -> None:
+    """Make another key of the same user; the old one ends after a while."""
+    try:
+        seconds = parse_duration(grace)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--grace") from None
+    answer = ask(plane, f"{_PATH}/{key_id}/rotate", "secret", _START, {"grace_seconds": seconds})
+    _show_secret(answer)
+    click.echo(f"{key_id} ends in {grace}.", err=True)
+
+
+@command.command("delete")
+@click.argument("key_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@plane_options
+def delete(plane: Plane, key_id: str, yes: bool) -> None:
+    """Delete a key for ever."""
+    confirm(f"Delete the key {key_id}? Programs that use it are refused at once.", yes)
+    ask(plane, f"{_PATH}/{key_id}", "deleted", _START, method="DELETE")
+    click.echo(f"{key_id} is deleted.")
+
+
+def _set(plane: Plane, key_id: str, *, enabled: bool) -> None:
+    key = ask(plane, f"{_PATH}/{key_id}", "key", _START, {"enabled": enabled})["key"]
+    click.echo("  ".join(_columns(key)))
+
+
+def _show_secret(answer: dict[str, Any]) -> None:
+    """The key in the form of a file of variables."""
+    click.echo(f"AWS_ACCESS_KEY_ID={answer['id']}\nAWS_SECRET_ACCESS_KEY={answer['secret']}")
+    click.echo(
+        f"A key of {answer['user']} in the account {answer['account']}. Its secret is not shown again.",
+        err=True,
+    )
+
+
+def _columns(key: dict[str, Any]) -> list[str]:
+    status = key["status"]
+    if key["ends"] is not None and status == "enabled":
+        status = f"until {show_moment(key['ends'])}"
+    columns = [key["id"], key["account"], key["user"], status, f"made {show_moment(key['created'])}"]
+    columns += ["with a policy of its own"] if key["policy"] else []
+    columns += [f"cannot be used: {key['problem']}"] if key["problem"] else []
+    return columns
