@@ -220,6 +220,8 @@ class Wire:
             if interest is not None and interest.heads:
                 if interest.gate is not None:
                     caller = interest.gate.identified(caller, method, target, headers, body)
+                if interest.limiter is not None:
+                    interest.limiter.take(caller)
                 caller = attempted(caller, headers)
         except errors.ServiceError as error:
             return encode_error(error, form, target_header.decode("latin-1"))

@@ -4,6 +4,10 @@
     authorization  the parts of an Authorization header, or of a presigned request's query
     signatures     Signature Version 4
     roles          identities, and the roles that they may assume
+    certificates   certificates of servers
+    audit          the log of who did what
+    rates          how many requests a key may make
+    signing        signs requests of commands to the admin plane
     users          accounts, users, groups, roles and keys, from a file
     keys           keys in the store, and the key file that encrypts them
     directory      all keys that a server knows at the moment

@@ -23,12 +23,15 @@ DURATION_SECONDS_MAX: Final = 12 * 3_600
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Who has signed a request, with the policies of this identity. `boundary` and `session` are None if it
-    has none."""
+    has none. `requests_per_second` limits its requests, unless it is None. `operates` is its role on the
+    admin plane: "read", "write", "admin", or "" for none."""
 
     principal: Principal
     policies: tuple[Policy, ...] = ()
     boundary: tuple[Policy, ...] | None = None
     session: tuple[Policy, ...] | None = None
+    requests_per_second: float | None = None
+    operates: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@
             policies: []
             boundary: read-scores
             tags: {team: red}
+            requests_per_second: 50
+            admin: read
             keys: [{id: AKIDALICE, secret: …}]
         roles:
           exporter:
@@ -57,6 +59,13 @@ _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
 _ID: Final = re.compile(r"\w{4,128}", re.ASCII)
 _SECONDS: Final = re.compile(r"[0-9]{1,6}")
 _SECRET_CHARS_MIN: Final = 8
+_RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+
+READ: Final = "read"
+WRITE: Final = "write"
+ADMIN: Final = "admin"
+OPERATOR_ROLES: Final = (READ, WRITE, ADMIN)
+"""The roles on the admin plane; each may do what those before it may."""
 
 Node = Mapping[str, Any]
 
@@ -165,7 +174,8 @@ class _Account:
                 self._users.add(key, root_of(account))
 
     def _user(self, name: str, content: Any, groups: dict[str, tuple[Policy, ...]], where: str) -> None:
-        user = _node(content, where, {"policies", "groups", "boundary", "tags", "keys"})
+        members = {"policies", "groups", "boundary", "tags", "keys", "requests_per_second", "admin"}
+        user = _node(content, where, members)
         policies = self._list_of_policies(user, where)
         for group in _list(user.get("groups", []), f"{where}.groups"):
             if group not in groups:
@@ -176,7 +186,13 @@ class _Account:
         principal = Principal(
             user_arn(account, name), account, "User", name=name, user_id=name, tags=tags
         )
-        identity = Identity(principal, policies, self._boundary(user, where))
+        identity = Identity(
+            principal,
+            policies,
+            self._boundary(user, where),
+            requests_per_second=_rate(user, where),
+            operates=_role(user, where),
+        )
         self._users.people[principal.arn] = identity
         for key in _keys(user, where):
             self._users.add(key, identity)
@@ -275,6 +291,24 @@ def _duration(content: Node, where: str) -> int:
     if not isinstance(text, str) or not _SECONDS.fullmatch(text) or not least <= int(text) <= most:
         raise UsersError(f"{where}: {text!r} is not a number of seconds from {least} to {most}")
     return int(text)
+
+
+def _rate(content: Node, where: str) -> float | None:
+    """The most requests per second of a user; None if there is no limit."""
+    if "requests_per_second" not in content:
+        return None
+    text = content["requests_per_second"]
+    if not isinstance(text, str) or not _RATE.fullmatch(text) or float(text) <= 0:
+        raise UsersError(f"{where}.requests_per_second: {text!r} is not a number above 0")
+    return float(text)
+
+
+def _role(content: Node, where: str) -> str:
+    """The role of a user on the admin plane, "" for none."""
+    role = content.get("admin", "")
+    if "admin" in content and role not in OPERATOR_ROLES:
+        raise UsersError(f"{where}.admin: {role!r} is none of {', '.join(OPERATOR_ROLES)}")
+    return str(role)
 
 
 def _text(content: Node, member: str, where: str) -> str:

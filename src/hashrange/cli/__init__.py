@@ -21,7 +21,7 @@
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named
-    access      `key`, `policy`, and what the server's options of access mean
+    access      `audit`, `key`, `policy`, `tls`, and what the server's options of access mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -42,6 +42,7 @@ from hashrange import __version__, form
 
 _COMMANDS: Final = {
     "as-of": "Read the past of a running server's tables, and bring it back.",
+    "audit": "Check the log of who did what.",
     "backup": "Back up tables of a running server.",
     "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
@@ -62,6 +63,7 @@ _COMMANDS: Final = {
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
+    "tls": "Make certificates for the server.",
     "top": "Show the busiest keys of a running server, live.",
     "trigger": "Run functions on the changes of a table.",
 }
@@ -70,6 +72,7 @@ _COMMANDS: Final = {
 # Modules whose names differ from their commands.
 _MODULES: Final = {
     "as-of": "as_of",
+    "audit": "access.audit",
     "copy": "copying",
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",
@@ -81,6 +84,7 @@ _MODULES: Final = {
     "record": "loads.record",
     "replay": "loads.replay",
     "serve": "serving.serve",
+    "tls": "access.tls",
     "top": "loads.top",
 }
 

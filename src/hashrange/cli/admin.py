@@ -13,18 +13,25 @@ from hashrange.server.admin.port import HOST, Door, Subject
 
 if TYPE_CHECKING:
     from hashrange.server.admin.application import AdminServer
+    from hashrange.server.tls import Certificates
 
 
 def bind_admin(
-    at: int, host: str = HOST, token: str = "", *, read_only: bool = False, banner: str = ""
+    at: int,
+    host: str = HOST,
+    token: str = "",
+    *,
+    read_only: bool = False,
+    banner: str = "",
+    certificates: Certificates | None = None,
 ) -> Admin:
     """The admin plane, listening on a port of `host` (0: any free port). `read_only` and `banner` are for
-    the console.
+    the console. With `certificates` the plane speaks TLS.
 
     Raises OSError, and ValueError if other machines could reach it without a token.
     """
     listening, door = port.bind(at, host, token, read_only=read_only, banner=banner)
-    return Admin(listening, load, door)
+    return Admin(listening, load, door, certificates)
 
 
 def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)

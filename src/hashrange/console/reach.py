@@ -20,6 +20,7 @@ from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin import data
 from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.aside import aside
+from hashrange.server.admin.entry import is_read_only
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class View:
 
     @property
     def read_only(self) -> bool:
-        return bool(self.request.app.state.door.read_only)
+        return bool(self.request.app.state.door.read_only) or is_read_only(session_of(self.request))
 
     @property
     def banner(self) -> str:

@@ -75,7 +75,10 @@ async def _start(request: Request) -> Response:
         return await closed(used=True)
     answer = RedirectResponse("/console", 303, looks.HEADERS)
     if session is not None:
-        answer.set_cookie(cookie_of(request), session, path="/console", httponly=True, samesite="strict")
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            cookie_of(request), session, path="/console", httponly=True, samesite="strict", secure=secure
+        )
     return answer
 
 

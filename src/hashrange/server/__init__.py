@@ -4,6 +4,7 @@
     frames    answers as HTTP bytes
     page      what a browser shows that opens the data plane's address
     access    refuses requests of web pages, by their Host and Origin headers
+    tls       the certificate of the server
     listening  accepts connections, up to a limit
     http      one object per connection: parse, dispatch, answer in order, stop reading when too much waits
     plane     what all connections share, and one request with its answer

@@ -79,11 +79,13 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
         "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_source", "_status",
-        "_transport", "_upgrades", "_url", "_waiting", "_write_paused", "_write_since", "plane", "share",
+        "_transport", "_upgrades", "_url", "_waiting", "_write_paused", "_write_since", "peer", "plane",
+        "share",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
+        self.peer = ""
         self._source = b""
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpRequestParser | None = None
@@ -117,6 +119,8 @@ class Connection(asyncio.Protocol):
         transport = cast(asyncio.Transport, transport)
         self._transport = transport
         plane = self.plane
+        if plane.tracer is not None:
+            self.peer = trace.address(transport.get_extra_info("peername"))
         if len(plane.connections) >= plane.settings.connections_max or plane.draining:
             self._phase = Phase.ENDING
             plane.connections.add(self)
@@ -199,7 +203,8 @@ class Connection(asyncio.Protocol):
                 return False
         self._last = True
         self._pending[-1].close = True
-        return True
+        # With TLS there is no half of a connection: its end is the end of both.
+        return self._transport is not None and self._transport.can_write_eof()
 
     def pause_writing(self) -> None:
         self._write_paused = True
@@ -346,8 +351,8 @@ class Connection(asyncio.Protocol):
             assert isinstance(outcome, Response)
             plane.metrics.responded(outcome.status, outcome.error)
             exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
-            if plane.log_requests:
-                trace.response(outcome, exchange.answer)
+            if plane.tracer is not None:
+                plane.tracer.response(outcome, exchange.answer, headers, self.peer)
             self.answered(exchange)
 
     # -- refusals --
@@ -557,7 +562,10 @@ class Connection(asyncio.Protocol):
         if self._write_paused and now - self._write_since > settings.write_seconds_max:
             self.abort()
         elif self._phase is Phase.ENDING:
-            if waited > (LINGER_SECONDS_MAX if self._status else settings.write_seconds_max):
+            # A client of TLS should confirm the end. One that has only idle connections never does.
+            is_confirming = not transport.can_write_eof() and transport.get_write_buffer_size() == 0
+            lingers = self._status or is_confirming
+            if waited > (LINGER_SECONDS_MAX if lingers else settings.write_seconds_max):
                 self.abort()
         elif self._reading_paused:
             return

@@ -10,6 +10,9 @@ Connections that arrive together are accepted together. uvloop accepts one conne
 loop, and each round serves all connections that were accepted before: of 64 clients that connect at once, the
 last would wait for the requests of 64 rounds.
 
+With TLS a connection is made when its handshake has ended. Handshakes have a time and a number: see
+`server.tls`.
+
 Refuses to know the protocol of the connections.
 """
 
@@ -19,9 +22,12 @@ import asyncio
 import contextlib
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from hashrange.server.tls import HANDSHAKE_SECONDS_MAX, HANDSHAKES_MAX, Certificates
 
 _TURN_CONNECTIONS: Final = 64
 """How many connections are accepted before the event loop continues with other work."""
@@ -53,14 +59,16 @@ async def bind(
     return listening
 
 
-def url_of(address: str, port: int) -> str:
-    """The URL by which programs on this machine reach a socket that listens on `address`."""
-    return bound_url("localhost" if address in ("0.0.0.0", "::") else address, port)
+def url_of(address: str, port: int, *, secure: bool = False) -> str:
+    """The URL by which programs on this machine reach a socket that listens on `address`. `secure`: they
+    speak TLS."""
+    return bound_url("localhost" if address in ("0.0.0.0", "::") else address, port, secure=secure)
 
 
-def bound_url(address: str, port: int) -> str:
+def bound_url(address: str, port: int, *, secure: bool = False) -> str:
     """The URL with `address` itself, which may stand for all addresses of this machine: 0.0.0.0 and ::."""
-    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+    scheme = "https" if secure else "http"
+    return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
 
 
 async def accepted(loop: asyncio.AbstractEventLoop, listening: socket.socket) -> socket.socket:
@@ -76,13 +84,17 @@ async def accepted(loop: asyncio.AbstractEventLoop, listening: socket.socket) ->
 @dataclass(frozen=True, slots=True)
 class Guests:
     """The connections of one listener: `connections` returns how many there are, `refusal` the answer to a
-    connection above the limit."""
+    connection above the limit. `certificates` are those of a listener that speaks TLS. It closes connections
+    above the limit without an answer, which would need a handshake. `shutdown_seconds_max` is the time that a
+    client of such a listener has to take the rest of its answers and to confirm the end."""
 
     name: str
     protocol: Callable[[], asyncio.BaseProtocol]
     connections: Callable[[], int]
     connections_max: int
     refusal: Callable[[], bytes]
+    certificates: Certificates | None = None
+    shutdown_seconds_max: float = 60.0
 
 
 class Listener:
@@ -95,7 +107,7 @@ class Listener:
         self._guests = guests
         self._loop = loop
         self._accepting: list[asyncio.Task[None]] = []
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting: dict[asyncio.Task[None], None] = {}  # in the order in which they began
         self._met: dict[str, float] = {}
 
     def open(self) -> None:
@@ -104,7 +116,8 @@ class Listener:
 
     async def close(self) -> None:
         """Stop accepting, and close the sockets; the connections stay."""
-        for task in self._accepting:
+        handshakes = self._connecting if self._guests.certificates is not None else ()
+        for task in (*self._accepting, *handshakes):
             task.cancel()
         await asyncio.gather(*self._accepting, *self._connecting, return_exceptions=True)
         for socket_ in self._sockets:
@@ -114,7 +127,7 @@ class Listener:
         while True:
             try:
                 for _ in range(_TURN_CONNECTIONS):
-                    if self._connecting and self._full():
+                    if self._guests.certificates is None and self._connecting and self._full():
                         # A connection that was just made is still counted here too.
                         await asyncio.wait(tuple(self._connecting))
                     self._take(await accepted(self._loop, listening))
@@ -130,6 +143,9 @@ class Listener:
 
     def _full(self) -> bool:
         guests = self._guests
+        if guests.certificates is not None:
+            # Handshakes have a limit of their own; many that end together may exceed this one by so many.
+            return guests.connections() >= guests.connections_max
         return guests.connections() + len(self._connecting) >= guests.connections_max
 
     def _take(self, client: socket.socket) -> None:
@@ -137,18 +153,49 @@ class Listener:
         if self._full():
             self._log_once("connections refused", connections_max=guests.connections_max)
             with client, contextlib.suppress(OSError):
-                client.send(guests.refusal())
+                refusal = guests.refusal()
+                if guests.certificates is not None:
+                    return
+                client.send(refusal)
                 # Closing a socket with unread input would make the kernel discard the answer.
                 client.shutdown(socket.SHUT_WR)
                 client.recv(_UNREAD_BYTES_MAX)
             return
+        handshakes_max = min(HANDSHAKES_MAX, guests.connections_max)
+        if guests.certificates is not None and len(self._connecting) >= handshakes_max:
+            self._log_once("handshakes given up", handshakes_max=handshakes_max)
+            oldest = next(iter(self._connecting))
+            del self._connecting[oldest]
+            oldest.cancel()
         task = self._loop.create_task(self._connect(client))
-        self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
+        self._connecting[task] = None
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._connecting.pop(task, None)
+            if task.cancelled():
+                client.close()  # it may have been given up before it began
+
+        task.add_done_callback(ended)
 
     async def _connect(self, client: socket.socket) -> None:
+        certificates = self._guests.certificates
         try:
-            await self._loop.connect_accepted_socket(self._guests.protocol, client)
+            if certificates is None:
+                await self._loop.connect_accepted_socket(self._guests.protocol, client)
+                return
+            await self._loop.connect_accepted_socket(
+                self._guests.protocol,
+                client,
+                ssl=certificates.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
+                ssl_shutdown_timeout=self._guests.shutdown_seconds_max,
+            )
+        except ConnectionResetError:
+            client.close()  # the client has left, as balancers do that only try to connect
+        except ssl.SSLError as error:
+            # The client speaks another protocol, such as plain HTTP, or does not trust the certificate.
+            client.close()
+            self._log_once("handshake failed", error=error.reason or str(error))
         except Exception as error:
             client.close()
             self._log_once("connecting failed", error=str(error))

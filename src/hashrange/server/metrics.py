@@ -144,6 +144,19 @@ _COUNTED: Final = {
 }
 
 
+def audit_samples(written: int, lost: int, *, failing: bool) -> str:
+    """The metrics of the audit log, in Prometheus' text format."""
+    families = [
+        ("hashrange_audit_entries_total", "counter", "Entries of the audit log.", written),
+        ("hashrange_audit_lost_total", "counter", "Entries that the audit log had no room for.", lost),
+        ("hashrange_audit_failing", "gauge", "1 while the audit log cannot be written.", int(failing)),
+    ]
+    lines: list[str] = []
+    for name, kind, text, value in families:
+        lines += _family(name, kind, text, [("", {}, value)])
+    return "".join([f"{line}\n" for line in lines])
+
+
 def exposition(
     metrics: Metrics,
     *,

@@ -82,9 +82,10 @@ class Bounds:
 class Client(Protocol):
     """A connection, as the plane sees it. Implementation: `server.http.Connection`.
 
-    `share` is what it has taken of the event loop.
+    `share` is what it has taken of the event loop; `peer` the client's address, if requests are traced.
     """
 
+    peer: str
     plane: Plane
     share: Share
 
@@ -153,7 +154,6 @@ class Plane:
         "endpoint_url",
         "frames",
         "gathered_bytes",
-        "log_requests",
         "metrics",
         "notes",
         "now",
@@ -161,6 +161,7 @@ class Plane:
         "numbers",
         "round_seconds",
         "settings",
+        "tracer",
         "wire",
     )
 
@@ -179,10 +180,11 @@ class Plane:
         self.bounds = Bounds(settings)
         self.round_seconds = ROUND_SECONDS
         self.access = Access(settings)  # the server tells it where it listens
-        self.log_requests = trace.wanted()
+        self.tracer: trace.Tracer | None = None
         self.numbers = False  # whether requests need the number of their connection
         self.numbered = 0  # connections that have a number
-        self.notes = self.log_requests  # whether a request is noted for either
+        self.notes = False  # whether a request is noted for either
+        self.trace_with(trace.tracer())
         self.metrics = Metrics()
         self.connections: set[Client] = set()
         self.draining = False
@@ -205,7 +207,12 @@ class Plane:
     def number_connections(self, is_numbered: bool) -> None:
         """Tell the database with each request, from now on or no longer, which connection it came by."""
         self.numbers = is_numbered
-        self.notes = is_numbered or self.log_requests
+        self.notes = is_numbered or self.tracer is not None
+
+    def trace_with(self, tracer: trace.Tracer | None) -> None:
+        """Trace the requests with `tracer`; None for nothing."""
+        self.tracer = tracer
+        self.notes = self.numbers or tracer is not None
 
     def advance_soon(self, connection: Client) -> None:
         """Let `connection` continue in the next round of the event loop: it writes the answers of a batch
@@ -401,10 +408,10 @@ class Exchange:
             self.note(call)
 
     def note(self, call: Call) -> None:
-        """Note a call for the log, and give it the number of its connection, where these are wanted."""
+        """Note a call for the logs, and give it the number of its connection, where these are wanted."""
         plane = self.plane
-        if plane.log_requests:
-            self.noted = trace.note(call)
+        if plane.tracer is not None:
+            self.noted = plane.tracer.note(call, self.connection.peer)
         if plane.numbers:
             share = self.connection.share
             if share.number == 0:
@@ -469,8 +476,8 @@ class Exchange:
         if self.operation:
             seconds = latency_now() - self.started
             plane.metrics.answered(self.operation, seconds, error)
-            if self.noted is not None:
-                trace.request(self.noted, body, error, seconds, self.answer)
+            if self.noted is not None and plane.tracer is not None:
+                plane.tracer.request(self.noted, body, error, seconds, self.answer)
         self.end()
 
     def respond(self, response: Response) -> None:
@@ -478,8 +485,8 @@ class Exchange:
         plane = self.plane
         plane.metrics.responded(response.status, response.error)
         self.answer = plane.frames.response(response, close=self.close)
-        if plane.log_requests:
-            trace.response(response, self.answer)
+        if plane.tracer is not None and self.large is not None:
+            plane.tracer.response(response, self.answer, self.large.headers, self.connection.peer)
         self.end()
 
     def end(self) -> None:

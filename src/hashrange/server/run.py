@@ -21,12 +21,14 @@ from dataclasses import replace
 from typing import Final
 
 from hashrange import operations
+from hashrange.access.audit import AuditLog
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
 from hashrange.operations import REGISTRY
 from hashrange.pace import garbage
 from hashrange.protocol import Wire
+from hashrange.server import trace
 from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
@@ -36,6 +38,7 @@ from hashrange.server.page import page
 from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
 from hashrange.server.sweeping import Sweeper
+from hashrange.server.tls import Certificates
 
 _ANYONE: Final = Caller()
 
@@ -70,6 +73,7 @@ class Server:
     """A listening server on an event loop: `start`, then `stop`, both on that loop.
 
     `owns_process`: the process does nothing else, so the server decides when the garbage collector runs.
+    `certificates`: the data plane speaks TLS with them. `audit` is the log of who did what.
     """
 
     def __init__(
@@ -81,6 +85,8 @@ class Server:
         admin: Admin | None = None,
         *,
         owns_process: bool = False,
+        certificates: Certificates | None = None,
+        audit: AuditLog | None = None,
     ) -> None:
         operations.load()
         connections_max = descriptors.connections_max(settings.connections_max)
@@ -88,12 +94,14 @@ class Server:
         self._loop = loop
         self._database = database
         self._owns_process = owns_process
+        self._certificates = certificates
         self._settings = settings
         # The Date header shows the machine's time, even if the database has another clock, because clients
         # compare it with their own clock to correct the time in their signatures.
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
+        self._plane.trace_with(trace.tracer(audit))
         database.interest.numbering = self._plane.number_connections
         self._plane.number_connections(database.interest.tape is not None)
         self._listener: Listener | None = None
@@ -119,6 +127,8 @@ class Server:
             lambda: len(plane.connections),
             self._settings.connections_max,
             self._refusal,
+            self._certificates,
+            self._settings.write_seconds_max,
         )
         self._listener = Listener(sockets, guests, self._loop)
         listening = [socket_.getsockname()[0] for socket_ in sockets]
@@ -132,7 +142,7 @@ class Server:
             self._admin.open()
         self._listener.open()
         address, bound_port = sockets[0].getsockname()[:2]
-        plane.endpoint_url = url_of(address, bound_port)
+        plane.endpoint_url = url_of(address, bound_port, secure=self._certificates is not None)
         return plane.endpoint_url
 
     async def stop(self) -> None:
@@ -182,6 +192,8 @@ class Server:
         try:
             self._frames.tick(self._clock.now())
             self._plane.sweep(self._loop.time())
+            if self._certificates is not None:
+                self._certificates.look(self._loop.time())
             if self._owns_process and not self._database.works_aside():
                 garbage.look_if_due()
         except Exception:
@@ -222,6 +234,8 @@ def serve(
     admin: Admin | None = None,
     started: Callable[[str], None] | None = None,
     stopping: Callable[[str], None] | None = None,
+    certificates: Certificates | None = None,
+    audit: AuditLog | None = None,
 ) -> None:
     """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
 
@@ -229,6 +243,7 @@ def serve(
     the requests that are still running. The caller closes the database. Raises OSError if it cannot listen on
     the address, and Broken when a thread of the server has ended with an error. `region` and `account_id` are
     for callers whose credentials name none. `admin` is the admin plane, whose socket is closed at the end.
+    With `certificates` the data plane speaks TLS; `audit` is the log of who did what.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -239,6 +254,8 @@ def serve(
             loop,
             admin,
             owns_process=True,
+            certificates=certificates,
+            audit=audit,
         )
         runner.run(_serve(server, host, port, started, stopping))
 
@@ -311,10 +328,13 @@ def running(
     account_id: str = _ANYONE.account_id,
     settings: ServerSettings | None = None,
     admin: Admin | None = None,
+    certificates: Certificates | None = None,
+    audit: AuditLog | None = None,
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
 
-    Port 0 takes a free port. The caller closes the database. `admin` is as in `serve`.
+    Port 0 takes a free port. The caller closes the database. `admin`, `certificates` and `audit` are
+    as in `serve`.
     """
     loop = new_event_loop()
     outcome: list[str | BaseException] = []
@@ -324,6 +344,8 @@ def running(
         _wire(database, region, account_id, admin),
         loop,
         admin,
+        certificates=certificates,
+        audit=audit,
     )
     ready = threading.Event()
     stop = asyncio.Event()

@@ -7,8 +7,11 @@ The line names the operation, the table and the outcome, and never a value: no k
 PartiQL statement. Bytes that are not proper HTTP are not logged as a request. The line has units if the
 request asked for its consumed capacity.
 
-The data plane calls `wanted` first, and the rest only if it returns true, so that requests cost nothing more
-without this log.
+The same places feed the audit log (`access.audit`). It hangs here and not on the watch of a database, because
+it has the requests that are refused before they reach the database, the addresses of clients, and the ids of
+answers.
+
+A data plane without a log has no `Tracer`, so that requests cost nothing more than a comparison.
 """
 
 from __future__ import annotations
@@ -22,8 +25,11 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hashrange import pace
+from hashrange.access.audit import AuditLog, entries
+from hashrange.clock import SystemClock
+from hashrange.database import Caller
 from hashrange.errors import InternalServerError, ServiceError
-from hashrange.protocol import Call, Response
+from hashrange.protocol import Call, Headers, Response
 
 LOGGER: Final = "hashrange.requests"
 
@@ -42,65 +48,100 @@ class _Consumed(msgspec.Struct):
 
 _consumed: Final = msgspec.json.Decoder(_Consumed).decode
 
+_clock: Final = SystemClock()
+
+_KEY_ID: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
 _REQUEST_ID: Final = re.compile(rb"\r\nx-amzn-RequestId: ([0-9A-V]+)\r\n")
 
 
-def wanted() -> bool:
-    """Whether requests are to be logged."""
-    return _log.isEnabledFor(logging.DEBUG)
-
-
 class Noted(NamedTuple):
-    """The parts of a call that its line shows."""
+    """The parts of a call that its line shows; `audited` are those of its entry in the audit log."""
 
     operation: str
     tables: str
     asks_for_units: bool
+    audited: entries.Note | None
 
 
-def note(call: Call) -> Noted:
-    """The parts of a call that its line shows, noted because large requests are freed before their answer."""
-    request = call.request
-    names = sorted(set(islice(_tables(request), _TABLES_MAX)))
-    asks_for_units = request.get("ReturnConsumedCapacity") not in (None, "NONE")
-    return Noted(call.operation, ",".join(names)[:_TABLES_CHARS_MAX], asks_for_units)
+class Tracer:
+    """Traces the requests of a server: by lines of the log if it `logs`, and in the `audit` log."""
+
+    __slots__ = ("_logs", "audit")
+
+    def __init__(self, logs: bool, audit: AuditLog | None) -> None:
+        self._logs = logs
+        self.audit = audit
+
+    def note(self, call: Call, peer: str) -> Noted:
+        """The parts of a call that are shown, noted because large requests are freed before their answer."""
+        request = call.request
+        audited = None
+        if self.audit is not None:
+            audited = entries.note(call.operation, request, call.caller, peer)
+        names = sorted(set(islice(_tables(request), _TABLES_MAX))) if self._logs else []
+        asks_for_units = request.get("ReturnConsumedCapacity") not in (None, "NONE")
+        return Noted(call.operation, ",".join(names)[:_TABLES_CHARS_MAX], asks_for_units, audited)
+
+    def request(
+        self,
+        noted: Noted,
+        body: bytes | memoryview | None,
+        error: Exception | None,
+        seconds: float,
+        answer: bytes,
+    ) -> None:
+        """Trace a call that ended. `body` is the body of its answer, `answer` all bytes that the client
+        gets."""
+        if noted.audited is not None:
+            self._add(noted.audited, entries.code_of(error), answer)
+        if not self._logs:
+            return
+        status, code = 200, ""
+        if error is not None:
+            answered_error = error if isinstance(error, ServiceError) else InternalServerError("")
+            status, code = answered_error.status, answered_error.code
+        units = None
+        if body is not None and noted.asks_for_units:
+            units = _units(_consumed(body).ConsumedCapacity)
+        _line(
+            operation=noted.operation,
+            table=noted.tables,
+            status=status,
+            error=code,
+            ms=round(seconds * 1e3, 3),
+            units="" if units is None else units,
+            answer=answer,
+        )
+
+    def response(self, response: Response, answer: bytes, headers: Headers, peer: str) -> None:
+        """Trace the answer to a request that had no call. It is audited if it is a refusal."""
+        if self._logs:
+            _line("", "", response.status, response.error, "", "", answer)
+        if self.audit is not None and response.error:
+            operation = headers.get(b"x-amz-target", b"").rpartition(b".")[2].decode("latin-1")
+            found = _KEY_ID.search(headers.get(b"authorization", b""))
+            caller = Caller(account_id="", access_key="" if found is None else found[1].decode("latin-1"))
+            self._add(entries.Note(caller, operation, (), peer), response.error, answer)
+
+    def _add(self, noted: entries.Note, code: str, answer: bytes) -> None:
+        assert self.audit is not None
+        self.audit.add(entries.Ended(noted, _clock.now(), code, _request_id(answer)))
 
 
-def request(
-    noted: Noted,
-    body: bytes | memoryview | None,
-    error: Exception | None,
-    seconds: float,
-    answer: bytes,
-) -> None:
-    """Log a call that ended. `body` is the body of its answer, `answer` all bytes that the client gets."""
-    status, code = 200, ""
-    if error is not None:
-        answered_error = error if isinstance(error, ServiceError) else InternalServerError("")
-        status, code = answered_error.status, answered_error.code
-    units = None
-    if body is not None and noted.asks_for_units:
-        units = _units(_consumed(body).ConsumedCapacity)
-    _line(
-        operation=noted.operation,
-        table=noted.tables,
-        status=status,
-        error=code,
-        ms=round(seconds * 1e3, 3),
-        units="" if units is None else units,
-        answer=answer,
-    )
+def tracer(audit: AuditLog | None = None) -> Tracer | None:
+    """The tracer of a server; None if its requests are not traced."""
+    logs = _log.isEnabledFor(logging.DEBUG)
+    return Tracer(logs, audit) if logs or audit is not None else None
 
 
-def response(response: Response, answer: bytes) -> None:
-    """Log the answer to a request that had no call."""
-    _line("", "", response.status, response.error, "", "", answer)
+def address(peer: Any) -> str:
+    """The address in a transport's name of its peer."""
+    return str(peer[0]) if isinstance(peer, tuple) and peer else ""
 
 
 def _line(
     operation: str, table: str, status: int, error: str, ms: object, units: object, answer: bytes
 ) -> None:
-    match = _REQUEST_ID.search(answer[:1024])
     fields = {
         "operation": operation,
         "table": table,
@@ -108,9 +149,14 @@ def _line(
         "error": error,
         "ms": ms,
         "units": units,
-        "request_id": match[1].decode() if match is not None else "",
+        "request_id": _request_id(answer),
     }
     _log.debug("request", extra={"fields": fields})
+
+
+def _request_id(answer: bytes) -> str:
+    match = _REQUEST_ID.search(answer[:1024])
+    return match[1].decode() if match is not None else ""
 
 
 def _tables(request: dict[str, Any]) -> Iterator[str]:

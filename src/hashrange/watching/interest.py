@@ -17,6 +17,7 @@ from hashrange.storage.api import Engine
 
 if TYPE_CHECKING:
     from hashrange.access.judging import Gate
+    from hashrange.access.rates import Limiter
     from hashrange.costs import Costs
     from hashrange.costs.record import Recorder
     from hashrange.faults import Faults
@@ -42,8 +43,8 @@ class Interest:
     `watch` examines each request; it is None while there are none of them. `costs`: whether there are
     recorders or onlookers, or requests are throttled; then all requests get bills. `heads`: whether more is
     read of the heads of requests than names the caller: the attempt number that the SDK sends, for recorders,
-    and the signature, for the `gate`. `clock` returns the database's clock. `numbering` is called with
-    whether requests need the number of their connection.
+    and the signature, for the `gate`; or whether the `limiter` counts them. `clock` returns the database's
+    clock. `numbering` is called with whether requests need the number of their connection.
     """
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], Clock]) -> None:
@@ -52,6 +53,7 @@ class Interest:
         self.costs = False
         self.heads = False
         self.gate: Gate | None = None
+        self.limiter: Limiter | None = None
         self.tape: Tape | None = None
         self.last_tape: Tape | None = None
         self.numbering: Callable[[bool], None] = _ignore
@@ -123,6 +125,11 @@ class Interest:
                 self.gate = gate
         self._look()
 
+    def limit(self, limiter: Limiter | None) -> None:
+        """Let `limiter` refuse requests of callers that make too many, before anything is done for them."""
+        self.limiter = limiter
+        self._look()
+
     def _look(self) -> None:
         """Set `watch` if anybody observes; otherwise to None."""
         from hashrange.watching.watch import Watch
@@ -135,7 +142,7 @@ class Interest:
             bills = lab is not None and lab.throttling.is_on
             tape = self.tape
             self.costs = len(recorders) > 0 or len(onlookers) > 0 or tape is not None or bills
-            self.heads = self.costs or self.gate is not None
+            self.heads = self.costs or self.gate is not None or self.limiter is not None
             is_watched = self.costs or self._judges > 0 or faults is not None or lab is not None
             watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers, tape)
             self.watch = watch if is_watched else None

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hashrange.access.authorization import SOURCE
 from hashrange.access.directory import Directory
 from hashrange.access.judging.judge import WOULD_REFUSE, Identified
 from hashrange.access.signatures import Key, Verifier
-from hashrange.access.users import Identity, Users
-from hashrange.errors import ServiceError
+from hashrange.access.signing import OPERATORS
+from hashrange.access.users import ADMIN, Identity, Users
+from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.operations.context import Caller
 
 if TYPE_CHECKING:
@@ -33,11 +35,20 @@ _KEYS_OF_HEADERS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A user who may use the admin plane, with a role of `access.users.OPERATOR_ROLES`."""
+
+    key_id: str
+    arn: str
+    role: str
+
+
 class Gate:
     """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. Thread-safe.
 
-    `users` are the users, or the directory that looks them up. `tokens` reads the tokens of sessions,
-    `keyring` holds the keys of the store; None if the server has none.
+    `users` are the users, or the directory that looks them up. `secure`: the server speaks TLS. `tokens`
+    reads the tokens of sessions, `keyring` holds the keys of the store; None if the server has none.
     """
 
     def __init__(
@@ -46,6 +57,7 @@ class Gate:
         now: Callable[[], float],
         *,
         strict: bool,
+        secure: bool = False,
         tokens: Tokens | None = None,
         keyring: Keyring | None = None,
     ) -> None:
@@ -54,9 +66,29 @@ class Gate:
         self.tokens = tokens
         self.keyring = keyring
         self._now = now
+        self._secure = ("true",) if secure else ("false",)
         sessions = None if tokens is None else tokens.key
         self._verifier = Verifier(self.directory, now, sessions=sessions)
         self._others: dict[str, Verifier] = {}
+
+    @property
+    def has_operators(self) -> bool:
+        """Whether users have roles on the admin plane, which is then closed to all others."""
+        users = self.directory.state.users
+        return self.strict and any(identity.operates for identity in users.people.values())
+
+    def operator(
+        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray
+    ) -> Operator:
+        """Who has signed a request to the admin plane. Raises the errors of `Verifier.verify`, and
+        AccessDeniedException for a user without a role there."""
+        key = self.signer(OPERATORS, method, target, headers, body)
+        identity: Identity = key.owner
+        principal = identity.principal
+        role = ADMIN if principal.kind == "Account" else identity.operates
+        if not role:
+            raise AccessDeniedException(f"{principal.arn} has no role on the admin plane")
+        return Operator(key.id, principal.arn, role)
 
     def identified(
         self,
@@ -102,7 +134,7 @@ class Gate:
 
     def connection_keys(self, headers: Mapping[bytes, bytes]) -> dict[str, tuple[str, ...]]:
         """The condition keys that the connection gives."""
-        keys: dict[str, tuple[str, ...]] = {"aws:securetransport": ("false",)}
+        keys: dict[str, tuple[str, ...]] = {"aws:securetransport": self._secure}
         for name, header in _KEYS_OF_HEADERS.items():
             value = headers.get(header)
             if value:

@@ -91,10 +91,17 @@ def refuse_if_open(host: str, given: Mapping[str, Any], *, is_open: bool) -> Non
 
 
 def guard(
-    database: Database, given: Mapping[str, Any], data_dir: Path | None, account_id: str, *, has_admin: bool
+    database: Database,
+    given: Mapping[str, Any],
+    data_dir: Path | None,
+    account_id: str,
+    *,
+    has_admin: bool,
+    secure: bool = False,
 ) -> Callable[[], None]:
     """Judge the requests to a database as the options say; returns what ends the watch over the users and
-    keys. `has_admin`: the server has an admin plane, over which keys can be made. Raises ClickException."""
+    keys. `has_admin`: the server has an admin plane, over which keys can be made. `secure`: requests come by
+    TLS. Raises ClickException."""
     auth = given["auth"]
     if auth == OFF:
         for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
@@ -128,7 +135,7 @@ def guard(
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
     tokens = Tokens(vault, directory)
-    gate = Gate(directory, now, strict=auth == STRICT, tokens=tokens, keyring=keyring)
+    gate = Gate(directory, now, strict=auth == STRICT, secure=secure, tokens=tokens, keyring=keyring)
     database.interest.judge(gate)
     return watcher.watch(directory, keyring)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from hashrange.cli.remote.asking import health, hello, reachable
+from hashrange.cli.remote.asking import health, hello, reachable, why_silent
 from hashrange.cli.serving.serve import DEFAULT_PORT
 from hashrange.pace.workers import hold_up
 from hashrange.protocol import NO_ADMIN
@@ -38,6 +38,13 @@ Examples:
     show_default=True,
     help="Port of the server, on this machine.",
 )
+@click.option(
+    "--tls-cert",
+    "certificate",
+    envvar="HASHRANGE_TLS_CERT",
+    show_envvar=True,
+    help="The certificate of the server on this machine, if it speaks TLS; no other is trusted.",
+)
 @click.option("--endpoint-url", help="URL of the server, if it is not on this machine.")
 @click.option(
     "--seconds",
@@ -54,13 +61,15 @@ Examples:
     metavar="SECONDS",
     help="Ask again for so long, until the server is healthy; for a server that is starting.",
 )
-def command(port: int, endpoint_url: str | None, seconds: float, wait: float) -> None:
+def command(
+    port: int, certificate: str | None, endpoint_url: str | None, seconds: float, wait: float
+) -> None:
     """Ask whether a server serves; the exit status is the answer."""
-    url = endpoint_url or f"http://127.0.0.1:{port}"
+    url = endpoint_url or f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
     end = time.monotonic() + wait
     while True:
         try:
-            click.echo(_health(url, seconds))
+            click.echo(_health(url, seconds, None if endpoint_url else certificate))
             return
         except click.ClickException:
             if time.monotonic() >= end:
@@ -68,17 +77,19 @@ def command(port: int, endpoint_url: str | None, seconds: float, wait: float) ->
         hold_up(_AGAIN_SECONDS)
 
 
-def _health(endpoint_url: str, seconds: float) -> str:
+def _health(endpoint_url: str, seconds: float, certificate: str | None) -> str:
     """What the server says of its health, if it is healthy. Raises click.ClickException."""
     try:
-        admin_url = hello(endpoint_url, seconds)
+        admin_url = hello(endpoint_url, seconds, certificate=certificate)
         if admin_url is None:
             raise click.ClickException(f"{endpoint_url} is not a Hashrange server.")
         if admin_url == NO_ADMIN:
             return "ok: the server answers"
-        status, shown = health(reachable(endpoint_url, admin_url), seconds)
+        status, shown = health(
+            reachable(endpoint_url, admin_url), seconds, certificate=certificate
+        )
     except OSError as error:
-        raise click.ClickException(f"no answer: {getattr(error, 'reason', error)}") from None
+        raise click.ClickException(f"no answer: {why_silent(error)}") from None
     said = str(shown.get("status", shown.get("error", f"answered {status}")))
     if status != 200:
         cause = f": {shown['cause']}" if "cause" in shown else ""

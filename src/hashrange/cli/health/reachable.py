@@ -14,7 +14,7 @@ from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined
 import click
 
 from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
-from hashrange.cli.remote.asking import AWS, health, hello, reachable
+from hashrange.cli.remote.asking import AWS, health, hello, reachable, why_silent
 from hashrange.files import descriptors
 from hashrange.protocol import NO_ADMIN
 
@@ -101,7 +101,7 @@ def _server(endpoint_url: str) -> Iterator[Finding]:
     try:
         admin_url = hello(endpoint_url)
     except OSError as error:
-        yield _silent(endpoint_url, str(getattr(error, "reason", error)))
+        yield _silent(endpoint_url, why_silent(error))
         return
     if admin_url is None:
         yield Finding("server", NOTE, f"another program answers at {endpoint_url}, which is not Hashrange")

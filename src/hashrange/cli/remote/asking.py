@@ -4,7 +4,8 @@ All commands use the option, else AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_U
 machine on the default port. The server's answer to GET / says where its admin plane is. Each command says on
 stderr which server it works on.
 
-An error of the plane becomes the command's error, with the plane's text.
+An error of the plane becomes the command's error, with the plane's text. A server that speaks TLS is trusted
+as by the SDKs: AWS_CA_BUNDLE names the authorities, otherwise they are those of the machine.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import orjson
 from click.core import ParameterSource
 
 from hashrange.cli.serving.serve import DEFAULT_PORT
+from hashrange.clock import SystemClock
 from hashrange.protocol import ADMIN_HEADER, NO_ADMIN
 
 DEFAULT_ENDPOINT: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
@@ -35,11 +37,12 @@ ENDPOINT_VARIABLES: Final = ("HASHRANGE_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMOD
 TOKEN_VARIABLE: Final = "HASHRANGE_ADMIN_TOKEN"
 """The variable of the token, for servers whose admin plane has one. There is no option for it, because other
 users of the machine can read the options of a command."""
+KEY_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+CA_VARIABLE: Final = "AWS_CA_BUNDLE"
+"""The variable of the file with the authorities that are trusted; SDKs know it too."""
 # Before it answers, the server does the work that a change makes due, which may take long for large tables.
 _CHANGE_SECONDS_MAX: Final = 3_600.0
 _HELLO_SECONDS_MAX: Final = 10.0
-# Ignore proxies of the environment, because the address is usually a loopback address.
-_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def endpoint_option(text: str) -> Callable[[Any], Any]:
@@ -125,12 +128,15 @@ def _plane(endpoint_url: str, admin_url: str | None) -> Plane:
     return Plane(endpoint_url, None) if admin_url is None else Plane(None, admin_url)
 
 
-def hello(endpoint_url: str, seconds: float = _HELLO_SECONDS_MAX) -> str | None:
+def hello(
+    endpoint_url: str, seconds: float = _HELLO_SECONDS_MAX, *, certificate: str | None = None
+) -> str | None:
     """What the server at `endpoint_url` says of its admin plane: its URL, `NO_ADMIN`, or None if it is not a
-    server of Hashrange. Raises OSError if no server answers within `seconds`."""
+    server of Hashrange. Raises OSError if no server answers within `seconds`. `certificate` is as for
+    `_opened`."""
     try:
         request = urllib.request.Request(endpoint_url, method="HEAD")
-        with _OPENER.open(request, timeout=seconds) as answer:
+        with _opened(request, seconds, certificate) as answer:
             named: str | None = answer.headers.get(ADMIN_HEADER.decode())
             return named
     except urllib.error.HTTPError as error:
@@ -138,6 +144,40 @@ def hello(endpoint_url: str, seconds: float = _HELLO_SECONDS_MAX) -> str | None:
         return None
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(error) from error
+
+
+def _opened(request: urllib.request.Request, seconds: float, certificate: str | None = None) -> Any:
+    """The answer to a request. With `certificate`, a file, only a server that has this certificate is
+    trusted, by any name. Raises as `urllib.request.urlopen`."""
+    # Ignore proxies of the environment, because the address is usually a loopback address.
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if request.type == "https":
+        # Imported here, because most servers are called without TLS.
+        import ssl
+
+        authorities = certificate or os.environ.get(CA_VARIABLE) or None
+        try:
+            context = ssl.create_default_context(cafile=authorities)
+        except OSError as error:
+            raise OSError(f"{authorities} is no file of certificates") from error
+        if certificate is not None:
+            context.check_hostname = False
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        handlers.append(urllib.request.HTTPSHandler(context=context))
+    return urllib.request.build_opener(*handlers).open(request, timeout=seconds)
+
+
+def why_silent(error: Exception) -> str:
+    """Why a server does not answer, with the remedy if its certificate is not trusted."""
+    reason = getattr(error, "reason", error)
+    why = getattr(reason, "verify_message", "")
+    if why:
+        return f"its certificate is not trusted: {why}. {CA_VARIABLE} names the file of its authority"
+    if "WRONG_VERSION_NUMBER" in str(reason):
+        return "it does not speak TLS: use http://"
+    if isinstance(error.__cause__ or error, http.client.HTTPException | ConnectionError):
+        return f"{reason or type(error).__name__}; does it speak TLS, and need https://?"
+    return str(reason)
 
 
 def _plane_of(endpoint_url: str) -> str:
@@ -149,7 +189,7 @@ def _plane_of(endpoint_url: str) -> str:
         admin_url = hello(endpoint_url)
     except OSError as error:
         raise click.ClickException(
-            f"No server answers at {endpoint_url} ({getattr(error, 'reason', error)}); start one with "
+            f"No server answers at {endpoint_url} ({why_silent(error)}); start one with "
             "`hashrange serve`, or name another with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB."
         ) from None
     if admin_url is None:
@@ -200,23 +240,18 @@ def ask(
     with the plane that is needed. Raises click.ClickException.
     """
     url = plane.url
-    headers = {"Content-Type": "application/json"}
-    if token := os.environ.get(TOKEN_VARIABLE):
-        headers["Authorization"] = f"Bearer {token}"
+    data = orjson.dumps(sent) if sent is not None else None
+    method = method or ("GET" if data is None else "POST")
+    headers = {"Content-Type": "application/json", **_credentials(method, f"{url}{path}", data or b"")}
     try:
-        request = urllib.request.Request(
-            f"{url}{path}",
-            data=orjson.dumps(sent) if sent is not None else None,
-            headers=headers,
-            method=method,
-        )
-        with _OPENER.open(request, timeout=_CHANGE_SECONDS_MAX) as answer:
+        request = urllib.request.Request(f"{url}{path}", data=data, headers=headers, method=method)
+        with _opened(request, _CHANGE_SECONDS_MAX) as answer:
             shown = orjson.loads(answer.read())
     except urllib.error.HTTPError as error:
         with error:
             raise click.ClickException(_error_text(error)) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+        reason = why_silent(error)
         raise click.ClickException(
             f"No admin plane answers at {url} ({reason}); start a server with `{start}`, and name it with "
             "--endpoint-url, or its admin plane with --admin-url."
@@ -226,18 +261,18 @@ def ask(
     return shown
 
 
-def health(admin_url: str, seconds: float) -> tuple[int, dict[str, Any]]:
+def health(
+    admin_url: str, seconds: float, *, certificate: str | None = None
+) -> tuple[int, dict[str, Any]]:
     """The status and the answer of an admin plane that is asked for its health.
 
-    Raises OSError if there is no such answer within `seconds`.
+    Raises OSError if there is no such answer within `seconds`. `certificate` is as for `_opened`.
     """
-    headers = {}
-    if token := os.environ.get(TOKEN_VARIABLE):
-        headers["Authorization"] = f"Bearer {token}"
+    headers = _credentials("GET", f"{admin_url}/health", b"")
     request = urllib.request.Request(f"{admin_url}/health", headers=headers)
     try:
         try:
-            answer = _OPENER.open(request, timeout=seconds)
+            answer = _opened(request, seconds, certificate)
         except urllib.error.HTTPError as error:
             answer = error
         with answer:
@@ -250,12 +285,35 @@ def health(admin_url: str, seconds: float) -> tuple[int, dict[str, Any]]:
     return status, shown
 
 
+def _credentials(method: str, url: str, body: bytes) -> dict[str, str]:
+    """The headers that prove who asks: the token, or else a signature with the keys of the environment."""
+    if token := os.environ.get(TOKEN_VARIABLE):
+        return {"Authorization": f"Bearer {token}"}
+    key_id, secret = (os.environ.get(name, "") for name in KEY_VARIABLES)
+    if not key_id or not secret:
+        return {}
+    from hashrange.access.signatures import Key
+    from hashrange.access.signing import signature_headers
+
+    key = Key(key_id, secret, os.environ.get("AWS_SESSION_TOKEN", ""))
+    return signature_headers(method, url, body, key, SystemClock().now())
+
+
 def _error_text(error: urllib.error.HTTPError) -> str:
     """The text of an error answer, in any of its forms."""
-    if error.code == 401:
-        return f"{error.url} asks for the server's token: set {TOKEN_VARIABLE} to its --admin-token."
     body = error.read()
     try:
-        return str(orjson.loads(body)["error"])
+        text = str(orjson.loads(body)["error"])
     except (ValueError, KeyError, TypeError):
-        return f"{error.url} answered {error.code}; is it the server's own endpoint, not its admin URL?"
+        text = ""
+    if error.code == 401:
+        why = f" ({text})" if "Exception: " in text else ""
+        return (
+            f"{error.url} asks who you are{why}: set {TOKEN_VARIABLE} to the server's --admin-token, or "
+            f"{' and '.join(KEY_VARIABLES)} to the key of a user who has a role on its admin plane."
+        )
+    if text:
+        return text
+    return (
+        f"{error.url} answered {error.code}; is it the server's own endpoint, not its admin URL?"
+    )

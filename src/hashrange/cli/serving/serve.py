@@ -31,6 +31,7 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
+from hashrange.cli.serving.protection import certificates_of, protection_options, watch_over
 from hashrange.cli.serving.recording import record_options, recorded
 from hashrange.cli.serving.welcome import announce, is_open
 from hashrange.cli.stores import needs_driver
@@ -63,6 +64,7 @@ Examples:
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   hashrange serve --auth strict --users users.yaml --host 0.0.0.0
+  hashrange serve --tls-cert hashrange-tls/server.pem --tls-key hashrange-tls/server-key.pem
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
 or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
@@ -131,6 +133,7 @@ _PORT_MAX: Final = 65_535
     help="Account of callers whose access key is not an account id.",
 )
 @access_options
+@protection_options
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -234,22 +237,20 @@ def command(
     with ExitStack() as stack:
         stack.callback(database.close)
         _arm(database, fault)
-        stack.callback(guard(database, limits, data_dir, account_id, has_admin=admin_port != 0))
-        bind = partial(bind_admin, read_only=console_read_only, banner=console_banner)
+        tls = certificates_of(limits)
+        has_admin, secure = admin_port != 0, tls is not None
+        stack.callback(guard(database, limits, data_dir, account_id, has_admin=has_admin, secure=secure))
+        audit = watch_over(database, limits, stack)
+        bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
         if admin is not None:
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            fields: dict[str, Any] = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
-            fields |= {"version": __version__, "hot_path": form()}
-            fields |= {} if admin is None else {"admin": admin.url}
-            if virtual:
-                fields["clock"] = show_moment(clock.now())
-            fields["descriptors_max"] = descriptors.descriptors_max()
-            fields["connections_max"] = descriptors.connections_max(server_settings.connections_max)
+            fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
+            fields |= _facts(admin, clock if virtual else None, server_settings)
             link = admin.console_link() if admin is not None else None
-            announce(fields, region, log_format, link, open_on=host if warns else None)
+            announce(fields, region, log_format, link, host if warns else None, limits["tls_cert"])
 
         with _errors_of_serving(host, port), recorded(database, limits, server_settings):
             serve(
@@ -262,6 +263,8 @@ def command(
                 admin=admin,
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
+                certificates=tls,
+                audit=audit,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
 
@@ -272,6 +275,19 @@ def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
         reaches_out = is_open(host, port)
     refuse_if_open(host, given, is_open=reaches_out)
     return reaches_out and given["auth"] != STRICT
+
+
+def _facts(admin: Admin | None, clock: Clock | None, settings: ServerSettings) -> dict[str, Any]:
+    """What a server says of itself when it starts, beside its endpoint and its data. `clock` is a virtual
+    one."""
+    facts: dict[str, Any] = {"version": __version__, "hot_path": form()}
+    if admin is not None:
+        facts["admin"] = admin.url
+    if clock is not None:
+        facts["clock"] = show_moment(clock.now())
+    facts["descriptors_max"] = descriptors.descriptors_max()
+    facts["connections_max"] = descriptors.connections_max(settings.connections_max)
+    return facts
 
 
 @contextmanager

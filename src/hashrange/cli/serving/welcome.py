@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import socket
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from hashrange import compiled, form
+from hashrange.access.certificates import AUTHORITY
 from hashrange.server.access import is_loopback
 
 _log = logging.getLogger("hashrange.cli.serving.serve")
 
 _OPEN: Final = "everybody who can reach the port can read and change all data"
+_TRUST: Final = "# and AWS_CA_BUNDLE=FILE, if the machine does not trust the certificate's authority already"
 _ATTENTION: Final = """
     !! Everybody who can reach this port can read and change all data, with any credentials. Use
     !! --auth strict, or let only machines that you trust reach it, or use --host 127.0.0.1.
@@ -21,15 +24,30 @@ _ATTENTION: Final = """
 
 
 def announce(
-    fields: dict[str, Any], region: str, log_format: str, console_link: str | None, *, open_on: str | None
+    fields: dict[str, Any],
+    region: str,
+    log_format: str,
+    console_link: str | None,
+    open_on: str | None,
+    certificate: Path | None = None,
 ) -> None:
     """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
-    is for the user's eyes and not for the log."""
+    is for the user's eyes and not for the log. `certificate` is that of a server that speaks TLS."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
-        click.echo(welcome(fields, region, console_link, warns=open_on is not None))
+        ca = authority_of(certificate)
+        click.echo(welcome(fields, region, console_link, warns=open_on is not None, ca=ca))
+
+
+def authority_of(certificate: Path | None) -> str | None:
+    """The file by which programs trust a server with this certificate, which `hashrange tls create` has put
+    beside it; "" if there is none, and None for a server without a certificate."""
+    if certificate is None:
+        return None
+    beside = certificate.absolute().parent / AUTHORITY
+    return str(beside) if beside.exists() else ""
 
 
 def is_open(host: str, port: int) -> bool:
@@ -39,7 +57,12 @@ def is_open(host: str, port: int) -> bool:
 
 
 def welcome(
-    fields: dict[str, Any], region: str, console_link: str | None = None, *, warns: bool
+    fields: dict[str, Any],
+    region: str,
+    console_link: str | None = None,
+    *,
+    warns: bool,
+    ca: str | None = None,
 ) -> str:
     """The text for the user who starts a server: where it listens, where the data is, how programs reach
     it."""
@@ -47,6 +70,7 @@ def welcome(
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
+    trust = "" if ca is None else f"\n    {_TRUST if ca == '' else f'export AWS_CA_BUNDLE={ca}'}"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
     return f"""
 Hashrange {fields["version"]}
@@ -60,7 +84,8 @@ Hashrange {fields["version"]}
 Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
 
     export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
-    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}
+    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}\
+{trust}
     aws dynamodb list-tables
 
 Ctrl-C stops it.

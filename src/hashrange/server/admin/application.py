@@ -30,7 +30,9 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__
-from hashrange.server.admin.guard import Guard
+from hashrange.access.audit import AuditLog
+from hashrange.access.users import ADMIN, OPERATOR_ROLES, READ, WRITE
+from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
 
 _BODY_BYTES_MAX: Final = 64 * 1024
@@ -51,13 +53,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one."""
+    """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one.
+    `role` is the least that a user of the admin plane needs for it; "" is that of the method: read for a GET,
+    otherwise write. The pages of the console look at the session of the browser."""
 
     method: str
     path: str
     summary: str
     answer: Callable[[Request], Awaitable[Response]]
     takes: type | None = None
+    role: str = ""
+
+    @property
+    def needs(self) -> str:
+        """The role."""
+        return self.role or (READ if self.method == "GET" else WRITE)
 
 
 class AdminServer(uvicorn.Server):
@@ -183,7 +193,14 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
     endpoints = (Endpoint("GET", "/", "This document.", describe), *endpoints)
     app = Starlette(
         routes=_routes(endpoints),
-        middleware=[Middleware(Guard, door=door)],
+        middleware=[
+            Middleware(
+                Guard,
+                door=door,
+                gate=lambda: subject.database.interest.gate,
+                audit=lambda: audit_of(subject),
+            )
+        ],
         exception_handlers={HTTPException: _refusal, Exception: _failure},
     )
     app.state.subject = subject
@@ -202,9 +219,23 @@ def _routes(endpoints: Sequence[Endpoint]) -> list[Route]:
 
 def _by_method(methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return await methods["GET" if request.method == "HEAD" else request.method].answer(request)
+        endpoint = methods["GET" if request.method == "HEAD" else request.method]
+        check_role(request, endpoint.needs)
+        return await endpoint.answer(request)
 
     return answer
+
+
+def role_of(request: Request) -> str:
+    """The role of who asks, as `server.admin.guard` has found out."""
+    return str(request.scope.get(ROLE, ADMIN))
+
+
+def check_role(request: Request, needed: str) -> None:
+    """Check that who asks has a role, or one that may do more. Raises HTTPException."""
+    role = role_of(request)
+    if OPERATOR_ROLES.index(role) < OPERATOR_ROLES.index(needed):
+        raise HTTPException(403, f"this needs the role {needed}, and yours is {role}")
 
 
 def json(value: Any, status: int = 200) -> Response:
@@ -228,6 +259,12 @@ def subject_of(request: Request) -> Subject:
     subject = request.app.state.subject
     assert isinstance(subject, Subject)
     return subject
+
+
+def audit_of(subject: Subject) -> AuditLog | None:
+    """The audit log of a server, if it has one."""
+    tracer = subject.plane.tracer
+    return None if tracer is None else tracer.audit
 
 
 async def read_json(request: Request, shape: type[T], bytes_max: int = _BODY_BYTES_MAX) -> T:
@@ -259,6 +296,7 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     for endpoint in endpoints:
         operation: dict[str, Any] = {
             "summary": endpoint.summary,
+            "x-role": endpoint.needs,
             "responses": {"200": {"description": "Done."}},
         }
         named = re.findall(r"{(\w+)}", endpoint.path)

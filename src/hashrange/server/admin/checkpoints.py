@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hashrange.access.users import ADMIN
 from hashrange.database import Database
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
@@ -39,5 +40,12 @@ def _checkpoint(database: Database) -> str:
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/checkpoints", "Make a checkpoint in the data directory.", _make, takes=Checkpoint),
+    Endpoint(
+        "POST",
+        "/checkpoints",
+        "Make a checkpoint in the data directory.",
+        _make,
+        takes=Checkpoint,
+        role=ADMIN,
+    ),
 )

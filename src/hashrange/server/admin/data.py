@@ -20,12 +20,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import limits, protocol
+from hashrange.access.users import READ, WRITE
 from hashrange.database import Caller
 from hashrange.errors import SerializationException, ServiceError, ValidationException
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.pace import TurnOver
-from hashrange.server.admin.application import Endpoint, json, read_body, subject_of
+from hashrange.server.admin.application import Endpoint, check_role, json, read_body, role_of, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import now as latency_now
 
@@ -125,8 +126,10 @@ async def _answer(request: Request) -> Response:
     sent = await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
     subject = subject_of(request)
     try:
-        if request.app.state.door.read_only and writes(operation, _request(sent)):
-            raise HTTPException(403, READ_ONLY)
+        if writes(operation, _request(sent)):
+            if request.app.state.door.read_only:
+                raise HTTPException(403, READ_ONLY)
+            check_role(request, WRITE)
         answer = await ask(subject, operation, sent, request.query_params.get("scope", ""))
     except HTTPException:
         raise
@@ -138,10 +141,13 @@ async def _answer(request: Request) -> Response:
 
 async def _link(request: Request) -> Response:
     await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
-    return json({"link": f"/console?token={request.app.state.door.entry.link()}"})
+    link = request.app.state.door.entry.link(read_only=role_of(request) == READ)
+    return json({"link": f"/console?token={link}"})
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/data/{operation}", "A request of DynamoDB's API, in its JSON.", _answer),
-    Endpoint("POST", "/console-link", "A new link to the console, which can be used once.", _link),
+    Endpoint("POST", "/data/{operation}", "A request of DynamoDB's API, in its JSON.", _answer, role=READ),
+    Endpoint(
+        "POST", "/console-link", "A new link to the console, which can be used once.", _link, role=READ
+    ),
 )

@@ -7,6 +7,9 @@
 - A plane with a token accepts only requests with `Authorization: Bearer TOKEN` (401). It must have a token
   unless it is on a loopback address (`server.admin.port.bind`). Only the pages of the console, below
   `/console`, do without: they ask for the cookie of `server.admin.entry`.
+- With `--auth strict` it also accepts requests that are signed for the service `hashrange` by a user who has
+  a role there (401, and 403 without a role). Where users have roles the plane is closed to all others, even
+  without a token. Which endpoint needs which role is decided by the application.
 - A browser may send changes only from the plane's own pages: by Sec-Fetch-Site, or by Origin where there is
   none (403). With `--console-read-only` it may send them to the console only, which refuses them.
 
@@ -16,18 +19,33 @@ Refuses to know the endpoints.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
-from typing import Final
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from hashrange import limits
+from hashrange.access.audit import AuditLog
+from hashrange.access.audit.entries import ALLOWED, DENIED, UNSIGNED
+from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.server.access import HEADERS_ONCE, Access, coding_refusal, named
 from hashrange.server.admin.port import Door
 from hashrange.server.settings import ServerSettings
 
+if TYPE_CHECKING:
+    from hashrange.access.judging import Gate
+
 CONSOLE: Final = "/console"
+ROLE: Final = "hashrange.role"
+"""The member of a request's scope that has the role of who asks; without it the role is admin."""
+_PATH_CHARS_MAX: Final = 256
+_SIGNED: Final = b"AWS4-"
+_CREDENTIAL: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
+_NEEDS_TOKEN: Final = "send the token of --admin-token: Authorization: Bearer TOKEN"
+_NEEDS_KEY: Final = "sign the request as a user who has a role on the admin plane"
 _READS: Final = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES: Final = (b"same-origin", b"none")
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
@@ -35,17 +53,40 @@ _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
 Refusal = tuple[int, str]
 
 
+def is_on_console(path: str) -> bool:
+    """Whether a path is that of a page of the console."""
+    return path == CONSOLE or path.startswith(CONSOLE + "/")
+
+
 class Guard:
     """Middleware that refuses requests which are not allowed, with `{"error": "…"}`."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        door: Door,
+        gate: Callable[[], Gate | None],
+        audit: Callable[[], AuditLog | None],
+    ) -> None:
         self._app = app
+        self._gate = gate
+        self._audit = audit
         self._access = Access(ServerSettings(), listening=[door.address], host=door.host)
         self._expected = f"Bearer {door.token}".encode() if door.token else None
         self._read_only = door.read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self.refusal(scope) if scope["type"] == "http" else None
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self.refusal(scope)
+        by: dict[str, Any] = {"by": "anyone", "verified": False}
+        if refusal is None and not is_on_console(scope["path"]):
+            refusal, receive = await self._identify(scope, receive, by)
+        elif refusal is None:
+            by = {"by": "console", "verified": True}
+        if scope["method"] not in _READS and (audit := self._audit()) is not None:
+            send = _audited(scope, send, audit, by, denied=refusal is not None)
         if refusal is None:
             await self._app(scope, receive, send)
             return
@@ -54,8 +95,39 @@ class Guard:
         answer = Response(orjson.dumps({"error": text}), status, headers, "application/json")
         await answer(scope, receive, send)
 
+    async def _identify(
+        self, scope: Scope, receive: Receive, by: dict[str, Any]
+    ) -> tuple[Refusal | None, Receive]:
+        """Find out who asks, and with which role: whether the request is refused, and how its body is read
+        from now on. `by` is for the audit log."""
+        gate = self._gate()
+        if self._expected is None and (gate is None or not gate.has_operators):
+            return None, receive
+        headers = dict(scope["headers"])
+        authorization = headers.get(b"authorization", b"")
+        if self._expected is not None and self._opens(authorization):
+            by.update(by="token", verified=True)
+            return None, receive
+        if gate is None or not authorization.startswith(_SIGNED):
+            return (401, _NEEDS_TOKEN if gate is None or self._expected is not None else _NEEDS_KEY), receive
+        body = await _body(receive)
+        if body is None:
+            return (413, "the body is too large"), receive
+        query = scope["query_string"]
+        target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
+        by["key"] = gate_key_of(authorization)
+        try:
+            operator = gate.operator(scope["method"].encode(), target, headers, body)
+        except AccessDeniedException as error:
+            return (403, str(error.message)), receive
+        except ServiceError as error:
+            return (401, f"{error.code}: {error.message}"), receive
+        scope[ROLE] = operator.role
+        by.update(by=operator.role, key=operator.key_id, arn=operator.arn, verified=True)
+        return None, _again(body, receive)
+
     def refusal(self, scope: Scope) -> Refusal | None:
-        """The status and the text of the refusal of a request; None if it is allowed."""
+        """The status and the text of the refusal of a request, whoever asks; None if it is sound."""
         headers: dict[bytes, bytes] = {}
         lines: Sequence[tuple[bytes, bytes]] = scope["headers"]
         for name, value in lines:
@@ -70,12 +142,10 @@ class Guard:
         coding = headers.get(b"transfer-encoding")
         if coding is not None and (status := coding_refusal(coding, scope["http_version"])):
             return status, "the only transfer coding is chunked, in HTTP/1.1"
-        on_console = scope["path"] == CONSOLE or scope["path"].startswith(CONSOLE + "/")
+        on_console = is_on_console(scope["path"])
         if scope["method"] not in _READS and (why := self._foreign(headers, on_console)):
             return 403, why
-        if on_console or self._expected is None or self._opens(headers.get(b"authorization", b"")):
-            return None
-        return 401, "send the token of --admin-token: Authorization: Bearer TOKEN"
+        return None
 
     def _foreign(self, headers: dict[bytes, bytes], on_console: bool) -> str | None:
         """Why a change that a browser sends is refused; None if it is allowed, or no browser sent it."""
@@ -97,3 +167,50 @@ class Guard:
         scheme, _, token = authorization.partition(b" ")
         # (the time of the comparison reveals nothing about the token)
         return hmac.compare_digest(scheme.title() + b" " + token.strip(), self._expected)
+
+
+def gate_key_of(authorization: bytes) -> str:
+    """The id of the key by which a request claims to be signed."""
+    found = _CREDENTIAL.search(authorization)
+    return found[1].decode("latin-1") if found is not None else ""
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The body of a request, None if it is too large."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > limits.REQUEST_BODY_BYTES_MAX:
+            return None
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """`receive` for a request whose body has been read."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def received() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return received
+
+
+def _audited(scope: Scope, send: Send, audit: AuditLog, by: dict[str, Any], *, denied: bool) -> Send:
+    """`send` for a request that may change something: it writes the status to the audit log."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            is_refused = denied or message["status"] in (401, 403)
+            audit.event(
+                event="admin",
+                source=(scope.get("client") or ("",))[0],
+                who=by,
+                operation=f"{scope['method']} {scope['path']}"[:_PATH_CHARS_MAX],
+                decision=DENIED if is_refused else ALLOWED if by["verified"] else UNSIGNED,
+                result=message["status"],
+            )
+        await send(message)
+
+    return sent

@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from hashrange.access.keys import Keyring, KeyringError, NoSuchKey, VaultError
 from hashrange.access.keys.records import StoredKey
+from hashrange.access.users import ADMIN
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
 
@@ -96,15 +97,18 @@ async def _aside(request: Request, work: Callable[[Keyring], T]) -> T:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/access-keys", "The access keys of the store, without secrets.", _list),
-    Endpoint("POST", "/access-keys", "Make an access key.", _create, takes=NewKey),
-    Endpoint("POST", "/access-keys/{id}", "Enable or disable an access key.", _set, takes=Status),
+    Endpoint("GET", "/access-keys", "The access keys of the store, without secrets.", _list, role=ADMIN),
+    Endpoint("POST", "/access-keys", "Make an access key.", _create, takes=NewKey, role=ADMIN),
+    Endpoint(
+        "POST", "/access-keys/{id}", "Enable or disable an access key.", _set, takes=Status, role=ADMIN
+    ),
     Endpoint(
         "POST",
         "/access-keys/{id}/rotate",
         "Make another access key of the same user, and end this one later.",
         _rotate,
         takes=Rotation,
+        role=ADMIN,
     ),
-    Endpoint("DELETE", "/access-keys/{id}", "Delete an access key.", _delete),
+    Endpoint("DELETE", "/access-keys/{id}", "Delete an access key.", _delete, role=ADMIN),
 )

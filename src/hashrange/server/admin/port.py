@@ -25,6 +25,7 @@ from hashrange.server.access import is_loopback
 from hashrange.server.admin.entry import Entry
 from hashrange.server.listening import Guests, Listener, bound_url, url_of
 from hashrange.server.plane import Plane
+from hashrange.server.tls import Certificates
 
 HOST: Final = "127.0.0.1"
 CONNECTIONS_MAX: Final = 16
@@ -98,12 +99,14 @@ class Admin:
     """A socket that listens for the admin plane, its door, and the function that makes the plane at the first
     connection.
 
-    `load` is called once, on a thread. If it raises, the data plane goes on without an admin plane.
+    `load` is called once, on a thread. If it raises, the data plane goes on without an admin plane. With
+    `certificates` the plane speaks TLS.
     """
 
     socket: socket.socket
     load: Callable[[Subject, Door], Guest]
     door: Door = Door()
+    certificates: Certificates | None = None
 
     @property
     def port(self) -> int:
@@ -112,13 +115,13 @@ class Admin:
 
     @property
     def url(self) -> str:
-        return url_of(self.door.address, self.port)
+        return url_of(self.door.address, self.port, secure=self.certificates is not None)
 
     @property
     def announced_url(self) -> str:
         """The URL that the server announces to commands. If it has 0.0.0.0 or ::, the plane listens on all
         addresses, and a command uses its own name for this machine."""
-        return bound_url(self.door.address, self.port)
+        return bound_url(self.door.address, self.port, secure=self.certificates is not None)
 
     def console_link(self) -> str:
         """A new link to the console, which can be used once."""
@@ -156,6 +159,7 @@ class AdminPort:
         self._listening = admin.socket
         self._load = admin.load
         self._door = admin.door
+        self._certificates = admin.certificates
         self._subject = subject
         self._loop = loop
         self._watching = False
@@ -187,6 +191,7 @@ class AdminPort:
                 lambda: len(server.server_state.connections),
                 CONNECTIONS_MAX,
                 lambda: _REFUSAL,
+                self._certificates,
             )
             self._listener = Listener([self._listening], guests, self._loop)
             self._listener.open()

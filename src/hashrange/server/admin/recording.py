@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hashrange.access.users import ADMIN
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.watching.tape import recording
@@ -98,6 +99,7 @@ ENDPOINTS: Final = (
         "Record all requests in a new file of the directory that --record-dir names.",
         _start,
         takes=Start,
+        role=ADMIN,  # it writes a file with all values
     ),
-    Endpoint("DELETE", "/recording", "End the recording; its file is complete then.", _stop),
+    Endpoint("DELETE", "/recording", "End the recording; its file is complete then.", _stop, role=ADMIN),
 )

@@ -21,9 +21,16 @@ from starlette.responses import Response
 
 from hashrange import __version__, form, pace
 from hashrange.lab.metrics import families
-from hashrange.server.admin.application import Endpoint, json, subject_of
+from hashrange.server.admin.application import Endpoint, audit_of, json, subject_of
 from hashrange.server.admin.port import Subject
-from hashrange.server.metrics import CONTENT_TYPE, TableSamples, contributors, deliveries, exposition
+from hashrange.server.metrics import (
+    CONTENT_TYPE,
+    TableSamples,
+    audit_samples,
+    contributors,
+    deliveries,
+    exposition,
+)
 from hashrange.storage.capabilities import Local, Remote
 
 TABLES_PER_PAGE: Final = 20
@@ -43,7 +50,9 @@ async def _health(request: Request) -> Response:
     background = subject.database.background
     failing, waiting = background.failing, background.waiting
     problems = engine.problems() if isinstance(engine, Remote) else []
-    status = "degraded" if failing or waiting or background.damages or problems else "ok"
+    audit = audit_of(subject)
+    silent = audit is not None and audit.problem
+    status = "degraded" if failing or waiting or background.damages or problems or silent else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
         status = "files missing"
@@ -65,6 +74,8 @@ async def _health(request: Request) -> Response:
         shown["cause"] = f"{missing}: the store's contents are lost when this server ends, so copy them now"
     if problems:
         shown["problems"] = problems
+    if audit is not None and (audit.problem or audit.lost):
+        shown["audit"] = {"problem": audit.problem or None, "lost_entries": audit.lost}
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
@@ -114,6 +125,8 @@ async def _metrics(request: Request) -> Response:
         further=families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max),
     )
     rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
+    if (audit := audit_of(subject)) is not None:
+        text += audit_samples(audit.written, audit.lost, failing=bool(audit.problem))
     lines = [*deliveries(subject.database.deliveries.counts), *contributors(rankings)]
     text += "".join(f"{line}\n" for line in lines)
     return Response(text, media_type=CONTENT_TYPE)

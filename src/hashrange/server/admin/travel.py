@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hashrange.access.users import READ
 from hashrange.clock import parse_moment
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
@@ -120,9 +121,21 @@ async def _answer(request: Request, work: Callable[[Travel], Any]) -> Response:
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/past/read", "Answer a GetItem, Query or Scan as of a moment.", _read, takes=ReadPast),
     Endpoint(
-        "POST", "/past/versions", "The versions of an item, and who made them.", _versions, takes=Versions
+        "POST",
+        "/past/read",
+        "Answer a GetItem, Query or Scan as of a moment.",
+        _read,
+        takes=ReadPast,
+        role=READ,
+    ),
+    Endpoint(
+        "POST",
+        "/past/versions",
+        "The versions of an item, and who made them.",
+        _versions,
+        takes=Versions,
+        role=READ,
     ),
     Endpoint(
         "POST",
@@ -130,6 +143,7 @@ ENDPOINTS: Final = (
         "The items that differ between two moments.",
         _differences,
         takes=Differences,
+        role=READ,
     ),
     Endpoint("POST", "/past/undo", "Restore items as they were at a moment.", _undo, takes=Undo),
 )

@@ -1,0 +1,241 @@
+"""Writes the audit log: `AuditLog.add` never waits, a thread writes in batches.
+
+- The queue has a limit. What does not fit is lost and counted, and the log gets an entry that says how many.
+- If the disk takes nothing, what is in the queue waits, and is tried again; requests go on. `problem` says
+  what is wrong.
+- A file that has reached its size is renamed to FILE.1, the former FILE.1 to FILE.2, and so on; the chain
+  goes on in the new file.
+- A server that starts again continues the chain. A last line that a crash cut off is removed first: it never
+  was complete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from hashrange.access.audit.chain import LINE_BYTES_MAX, Link, numbered, read_link
+from hashrange.access.audit.entries import Ended, KeyNames, fields_of
+from hashrange.clock import show_moment
+
+ENTRIES_MAX: Final = 20_000
+"""The most entries that wait to be written."""
+
+_BATCH_MAX: Final = 500
+_GATHER_SECONDS: Final = 0.1
+"""How long entries gather before they are written together."""
+_RETRY_SECONDS: Final = 1.0
+_LINE_BEGINS: Final = b'{"n":'
+
+_log = logging.getLogger(__name__)
+
+Entry = Ended | dict[str, Any]
+"""A request, or the fields of another entry."""
+
+
+class AuditError(Exception):
+    """A log that cannot be used. The text says why, and the remedy."""
+
+
+class AuditLog:
+    """The audit log in `path`. `now` is the machine's time in epoch seconds. Thread-safe.
+
+    `problem` says why nothing can be written, "" if all is well; `lost` and `written` count entries.
+    """
+
+    def __init__(
+        self, path: Path, now: Callable[[], float], key_names: KeyNames, *, bytes_max: int, files_max: int
+    ) -> None:
+        self.path = path
+        self.problem = ""
+        self.lost = 0
+        self.written = 0
+        self._now = now
+        self._key_names = key_names
+        self._bytes_max = bytes_max
+        self._files_max = files_max
+        self._entries: deque[Entry] = deque()
+        self._lock = threading.Lock()
+        self._told_lost = 0
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._file: int | None = None
+        self._size = 0
+        self._end = Link()
+        self._thread = threading.Thread(target=self._run, name="hashrange-audit", daemon=True)
+
+    def open(self, version: str) -> None:
+        """Continue or begin the log. Raises `AuditError`."""
+        try:
+            self._open()
+            self._end = self._last_link()
+            self._append([{"time": self._time(), "event": "started", "version": version}])
+        except (OSError, ValueError) as error:
+            self._close_file()
+            raise AuditError(f"The audit log {self.path} cannot be written: {error}") from error
+        self._thread.start()
+
+    def add(self, entry: Entry) -> None:
+        """Write an entry soon."""
+        if len(self._entries) >= ENTRIES_MAX:
+            with self._lock:
+                self.lost += 1
+            return
+        self._entries.append(entry)
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def event(self, **fields: Any) -> None:
+        """Write another entry than that of a request soon."""
+        self.add({"time": self._time(), **fields})
+
+    def close(self) -> None:
+        """Write what waits, and end. What cannot be written now is lost."""
+        self.event(event="stopped")
+        self._closing.set()
+        self._wake.set()
+        self._thread.join()
+        if self._entries:
+            _log.error("audit entries were lost", extra={"fields": {"entries": len(self._entries)}})
+        self._close_file()
+
+    def _time(self) -> str:
+        return show_moment(self._now())
+
+    # -- the thread --
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait()
+            self._closing.wait(_RETRY_SECONDS if self.problem else _GATHER_SECONDS)
+            self._wake.clear()
+            while self._write_batch():
+                pass
+            if self._closing.is_set():
+                return
+            if self.problem:
+                self._wake.set()
+
+    def _write_batch(self) -> bool:
+        """Write the entries that wait, or some of many; whether there may be more to write now."""
+        batch = [self._entries.popleft() for _ in range(min(len(self._entries), _BATCH_MAX))]
+        lost = self.lost
+        if not batch and lost == self._told_lost:
+            return False
+        fields = [fields_of(e, self._key_names) if isinstance(e, Ended) else e for e in batch]
+        if lost > self._told_lost:
+            fields.append({"time": self._time(), "event": "lost", "lost": lost - self._told_lost})
+        try:
+            self._append(fields)
+        except OSError as error:
+            self._entries.extendleft(reversed(batch))
+            self._fail(error)
+            return False
+        self._told_lost = lost
+        if self.problem:
+            self.problem = ""
+            _log.info("the audit log is written again", extra={"fields": {"lost": self.lost}})
+        return True
+
+    def _fail(self, error: OSError) -> None:
+        if not self.problem:
+            _log.error("the audit log cannot be written", extra={"fields": {"why": str(error)}})
+        self.problem = f"{self.path} cannot be written: {error.strerror or error}"
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._file)
+            self._file = None
+
+    def _append(self, entries: list[dict[str, Any]]) -> None:
+        """Write entries as one: after an error none of them counts. Raises OSError."""
+        end = self._end
+        lines = []
+        for fields in entries:
+            line, end = end.follow(fields)
+            lines.append(line)
+        text = b"".join(lines)
+        if self._file is None:
+            self._open()
+            # Remove what a write that failed has left.
+            self._truncate(self._size)
+        if self._size and self._size + len(text) > self._bytes_max:
+            self._rotate()
+        assert self._file is not None
+        left = memoryview(text)
+        while left:
+            left = left[os.write(self._file, left) :]
+        os.fsync(self._file)
+        self._size += len(text)
+        self._end = end
+        self.written += len(entries)
+
+    # -- files --
+
+    def _open(self) -> None:
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            _lock_alone(self._file)
+        except OSError:
+            raise OSError(f"another server writes to {self.path}; give each one a file of its own") from None
+
+    def _truncate(self, size: int) -> None:
+        assert self._file is not None
+        if os.fstat(self._file).st_size > size:
+            os.ftruncate(self._file, size)
+
+    def _rotate(self) -> None:
+        assert self._file is not None
+        for number in range(self._files_max - 1, 0, -1):
+            source = self.path if number == 1 else numbered(self.path, number - 1)
+            if source.exists():
+                os.replace(source, numbered(self.path, number))
+        if self._files_max == 1:
+            self.path.unlink()
+        self._close_file()
+        self._size = 0
+        self._open()
+
+    def _last_link(self) -> Link:
+        """The end of the chain in the files that are there. Raises ValueError for what is no log."""
+        assert self._file is not None
+        size = os.fstat(self._file).st_size
+        tail = os.pread(self._file, LINE_BYTES_MAX, max(0, size - LINE_BYTES_MAX))
+        whole, newline, torn = tail.rpartition(b"\n")
+        if torn and not newline and not torn.startswith(_LINE_BEGINS[: len(torn)]):
+            raise ValueError(f"{self.path} is no audit log; move the file away")
+        link = _link_of(whole.rpartition(b"\n")[2], self.path) if newline else None
+        self._truncate(size - len(torn))
+        self._size = size - len(torn)
+        if link is not None:
+            return link
+        before = numbered(self.path, 1)
+        if not before.exists():
+            return Link()
+        with open(before, "rb") as file:
+            file.seek(max(0, before.stat().st_size - LINE_BYTES_MAX))
+            return _link_of(file.read().rstrip(b"\n").rpartition(b"\n")[2], before)
+
+
+def _link_of(line: bytes, path: Path) -> Link:
+    try:
+        return read_link(line)
+    except ValueError:
+        raise ValueError(f"the last line of {path} is no line of an audit log; move the file away") from None
+
+
+def _lock_alone(descriptor: int) -> None:
+    """Lock a file against other servers. Raises OSError."""
+    try:
+        import fcntl
+    except ImportError:  # pragma: no cover (Windows)
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,493 @@
+"""The audit log: what it says, what it never says, and what its chain shows."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import orjson
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from click.testing import CliRunner, Result
+
+from hashrange.access.audit import AuditError, AuditLog, log
+from hashrange.access.audit.chain import BEGINNING, verify
+from hashrange.access.judging import Gate
+from hashrange.access.users import read
+from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
+from hashrange.cli.serving.protection import audit_of
+from hashrange.clock import SystemClock
+from hashrange.database import Database
+from hashrange.server import running
+from serving import serving
+
+SECRET = "rosebud"
+ACCOUNT = "123456789012"
+TABLE = {
+    "TableName": "scores",
+    "AttributeDefinitions": [
+        {"AttributeName": "user", "AttributeType": "S"},
+        {"AttributeName": "number", "AttributeType": "N"},
+    ],
+    "KeySchema": [
+        {"AttributeName": "user", "KeyType": "HASH"},
+        {"AttributeName": "number", "KeyType": "RANGE"},
+    ],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+KEY = {"user": {"S": SECRET}, "number": {"N": "7"}}
+ITEM = KEY | {"text": {"S": SECRET}, "flag": {"BOOL": True}}
+USERS = {
+    "accounts": {
+        ACCOUNT: {
+            "users": {
+                "alice": {
+                    "policies": [{"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}],
+                    "keys": [{"id": "AKIDALICE", "secret": "the-secret-of-alice"}],
+                },
+                "bob": {"keys": [{"id": "AKIDBOB", "secret": "the-secret-of-bob"}]},
+            }
+        }
+    }
+}
+
+
+def hashed(key: Any) -> str:
+    """The hash as docs/audit.md describes it."""
+    return hashlib.sha256(orjson.dumps(dict(sorted(key.items())))).hexdigest()
+
+
+def client(endpoint: str, key: str = "AKIDALICE", secret: str = "the-secret-of-alice") -> Any:
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=key,
+        aws_secret_access_key=secret,
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def requests(path: Path) -> list[dict[str, Any]]:
+    return [entry for entry in entries(path) if entry["event"] == "request"]
+
+
+def opened(path: Path, database: Database | None = None, **more: Any) -> AuditLog:
+    """A log, which must be closed."""
+    given = {"audit_log": path, "audit_log_bytes": 1_000_000, "audit_log_files": 3, **more}
+    if database is not None:
+        made = audit_of(given, database)
+        assert made is not None
+        return made
+    made = AuditLog(
+        path,
+        lambda: 1_767_225_600.0,
+        lambda table, caller: None,
+        bytes_max=given["audit_log_bytes"],
+        files_max=given["audit_log_files"],
+    )
+    made.open("1.0")
+    return made
+
+
+@contextmanager
+def audited(path: Path, auth: str, admin: Any = None) -> Iterator[str]:
+    """A server with a log, which is complete when the block has ended."""
+    with Database.in_memory() as database:
+        if auth != "off":
+            database.interest.judge(Gate(read(USERS), SystemClock().now, strict=auth == "strict"))
+        audit = opened(path, database)
+        try:
+            with running(database, audit=audit, admin=admin) as endpoint:
+                yield endpoint
+        finally:
+            audit.close()
+
+
+def test_who_did_what_and_what_came_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with audited(path, "strict") as endpoint:
+        alice = client(endpoint)
+        alice.create_table(**TABLE)
+        answer = alice.put_item(TableName="scores", Item=ITEM)
+        alice.get_item(TableName="scores", Key=KEY)
+        with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+            alice.delete_item(
+                TableName="scores", Key=KEY, ConditionExpression="attribute_not_exists(#t)",
+                ExpressionAttributeNames={"#t": "text"},
+            )  # fmt: skip
+        with pytest.raises(ClientError, match="AccessDenied"):
+            client(endpoint, "AKIDBOB", "the-secret-of-bob").scan(TableName="scores")
+        with pytest.raises(ClientError, match="InvalidSignature"):
+            client(endpoint, "AKIDBOB", "not-the-secret-of-bob").scan(TableName="scores")
+        with pytest.raises(ClientError, match="UnrecognizedClient"):
+            client(endpoint, "AKIDNOBODY").list_tables()
+    alice_is = {
+        "key": "AKIDALICE",
+        "account": ACCOUNT,
+        "arn": f"arn:aws:iam::{ACCOUNT}:user/alice",
+        "verified": True,
+    }
+    on = [{"table": "scores", "keys": [hashed(KEY)]}]
+    found = requests(path)
+    seen = [(e["operation"], e["on"], e["decision"], e["result"]) for e in found]
+    assert seen == [
+        ("CreateTable", [{"table": "scores", "keys": []}], "allowed", "ok"),
+        ("PutItem", on, "allowed", "ok"),
+        ("GetItem", on, "allowed", "ok"),
+        ("DeleteItem", on, "allowed", "ConditionalCheckFailedException"),
+        ("Scan", [{"table": "scores", "keys": []}], "denied", "AccessDeniedException"),
+        ("Scan", [], "denied", "InvalidSignatureException"),
+        ("ListTables", [], "denied", "UnrecognizedClientException"),
+    ]
+    assert [entry["who"] for entry in found[:4]] == [alice_is] * 4
+    assert found[4]["who"]["arn"] == f"arn:aws:iam::{ACCOUNT}:user/bob"
+    assert found[5]["who"] == {"key": "AKIDBOB", "account": "", "verified": False}
+    assert {entry["source"] for entry in found} == {"127.0.0.1"}
+    assert found[1]["request_id"] == answer["ResponseMetadata"]["RequestId"]
+    text = path.read_text()
+    for secret in (SECRET, "the-secret-of", "Signature="):
+        assert secret not in text
+    assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("auth", ["off", "soft"])
+def test_who_is_not_verified(tmp_path: Path, auth: str) -> None:
+    path = tmp_path / "audit.jsonl"
+    with audited(path, auth) as endpoint:
+        client(endpoint, "AKIDNOBODY", "anything").list_tables()
+    (entry,) = requests(path)
+    assert entry["who"] == {"key": "AKIDNOBODY", "account": "000000000000", "verified": False}
+    assert (entry["decision"], entry["result"]) == ("unsigned", "ok")
+
+
+def test_the_keys_of_all_kinds_of_requests(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    others = [KEY | {"number": {"N": str(number)}} for number in (1, 2)]
+    with audited(path, "off") as endpoint:
+        dynamodb = client(endpoint)
+        dynamodb.create_table(**TABLE)
+        puts = [{"PutRequest": {"Item": ITEM | key}} for key in others]
+        dynamodb.batch_write_item(RequestItems={"scores": [*puts, {"DeleteRequest": {"Key": KEY}}]})
+        dynamodb.batch_get_item(RequestItems={"scores": {"Keys": others}})
+        update = {"TableName": "scores", "Key": KEY, "UpdateExpression": "SET a = :a"}
+        update["ExpressionAttributeValues"] = {":a": {"S": SECRET}}
+        put = {"TableName": "scores", "Item": ITEM | others[0]}
+        dynamodb.transact_write_items(TransactItems=[{"Put": put}, {"Update": update}])
+        dynamodb.query(
+            TableName="scores",
+            KeyConditionExpression="#u = :u",
+            ExpressionAttributeNames={"#u": "user"},
+            ExpressionAttributeValues={":u": {"S": SECRET}},
+        )
+        dynamodb.execute_statement(Statement=f"SELECT * FROM scores WHERE \"user\" = '{SECRET}'")
+        dynamodb.put_item(TableName="scores", Item=ITEM | {"text": {"S": "x" * 200_000}})  # on a thread
+        dynamodb.get_item(TableName="scores", Key=KEY | {"number": {"N": "007.0"}})
+        with pytest.raises(ClientError, match="ValidationException"):
+            dynamodb.put_item(TableName="scores", Item={"user": {"N": "1"}})
+        with pytest.raises(ClientError, match="ResourceNotFound"):
+            dynamodb.put_item(TableName="nowhere", Item=ITEM)
+    keys = [entry["on"][0]["keys"] for entry in requests(path)]
+    first, second = map(hashed, others)
+    assert keys == [
+        [],
+        [first, second, hashed(KEY)],
+        [first, second],
+        [first, hashed(KEY)],
+        [hashed({"user": {"S": SECRET}})],
+        [],
+        [hashed(KEY)],
+        [hashed(KEY)],
+        [hashed({"user": {"N": "1"}})],
+        [],
+    ]
+    assert SECRET not in path.read_text()
+
+
+def test_requests_that_are_no_requests(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with audited(path, "off") as endpoint:
+        connection = http.client.HTTPConnection(urlsplit(endpoint).netloc)
+        headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "DynamoDB_20120810.GetItem"}
+        for method, target, body in (
+            ("GET", "/", ""),
+            ("POST", "/", '{"TableName": 5}'),
+            ("POST", "/", "no JSON"),
+            ("POST", "/elsewhere", "{}"),
+        ):
+            connection.request(method, target, body, headers)
+            connection.getresponse().read()
+        connection.close()
+    found = [(entry["operation"], entry["decision"], entry["result"]) for entry in requests(path)]
+    assert found == [
+        ("GetItem", "denied", "MissingAuthenticationTokenException"),
+        ("GetItem", "unsigned", "SerializationException"),
+        ("GetItem", "unsigned", "UnknownOperationException"),
+    ]
+
+
+def test_changes_on_the_admin_plane(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    token = "0123456789abcdef"
+    admin = bind_admin(0, token=token)
+    with audited(path, "off", admin) as _:
+        connection = http.client.HTTPConnection("127.0.0.1", admin.port)
+        body = orjson.dumps({"rule": "PutItem nth=1 throttle"})
+        for given, path_, method in ((token, "/faults", "POST"), ("wrong", "/faults", "POST")):
+            headers = {"Authorization": f"Bearer {given}", "Content-Type": "application/json"}
+            connection.request(method, path_, body, headers)
+            connection.getresponse().read()
+        connection.request("GET", "/faults", headers={"Authorization": f"Bearer {token}"})
+        connection.getresponse().read()
+        connection.close()
+    found = [entry for entry in entries(path) if entry["event"] == "admin"]
+    assert [(e["operation"], e["who"]["verified"], e["decision"], e["result"]) for e in found] == [
+        ("POST /faults", True, "allowed", 200),
+        ("POST /faults", False, "denied", 401),
+    ]
+    assert {entry["source"] for entry in found} == {"127.0.0.1"}
+    assert token not in path.read_text()
+
+
+# -- The chain -------------------------------------------------------------------------------------------
+
+
+def numbers(log_: AuditLog, *values: int) -> None:
+    for value in values:
+        log_.event(event="number", value=value)
+
+
+def test_the_chain_goes_on_over_files_and_starts(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    for start in range(6):
+        held = opened(path, audit_log_bytes=400)
+        numbers(held, start)
+        held.close()
+    files = sorted(tmp_path.iterdir(), reverse=True)
+    assert [file.name for file in files] == ["audit.jsonl.2", "audit.jsonl.1", "audit.jsonl"]
+    assert all(file.stat().st_size <= 400 for file in files)
+    verdict = verify(files)
+    assert (verdict.broken, verdict.end.number) == ("", 18)
+    assert verdict.first == 18 - verdict.lines + 1
+    assert run("verify", str(path)).output.startswith(f"{verdict.lines} lines are whole, from number")
+
+
+def test_a_log_begins_with_zeros(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    opened(path).close()
+    first, second = path.read_bytes().splitlines()
+    assert orjson.loads(first)["previous"] == BEGINNING
+    assert orjson.loads(second)["previous"] == hashlib.sha256(first).hexdigest()
+    shown = run("verify", str(path))
+    assert shown.output == (
+        f"2 lines are whole.\nThe last one's hash: {hashlib.sha256(second).hexdigest()}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ([0, 1, 3, 4], "line 3: line number 4 follows number 2"),
+        ([0, 1, 1, 2, 3, 4], "line 3: line number 2 follows number 2"),
+        ([0, 2, 1, 3, 4], "line 2: line number 3 follows number 1"),
+        ([1, 2, 3, 4], ""),
+    ],
+)
+def test_lines_that_are_missing_or_moved_are_found(tmp_path: Path, order: list[int], text: str) -> None:
+    lines = written(tmp_path / "audit.jsonl")
+    outcome = judged(tmp_path / "audit.jsonl", [lines[place] for place in order])
+    assert outcome.exit_code == (1 if text else 0)
+    assert (text or "4 lines are whole, from number 2.") in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "after", "text"),
+    [
+        (0, b"2026", b"2027", "line 1 was changed after it was written, or this line was"),
+        (2, b'"value":1', b'"value":8', "line 3 was changed after it was written, or this line was"),
+        (2, b'"n":3', b'"n":5', "line number 5 follows number 2"),
+        (2, b'"n"', b'"m"', "line 3: this is no line of an audit log"),
+        (2, b"{", b"\xff", "line 3: this is no line of an audit log"),
+    ],
+)
+def test_a_changed_line_is_found(tmp_path: Path, place: int, before: bytes, after: bytes, text: str) -> None:
+    lines = written(tmp_path / "audit.jsonl")
+    changed = lines[place].replace(before, after)
+    assert changed != lines[place]
+    outcome = judged(tmp_path / "audit.jsonl", [*lines[:place], changed, *lines[place + 1 :]])
+    assert outcome.exit_code == 1
+    assert text in outcome.output
+
+
+def written(path: Path) -> list[bytes]:
+    """The five lines of a log."""
+    held = opened(path)
+    numbers(held, 0, 1, 2)
+    held.close()
+    assert run("verify", str(path)).exit_code == 0
+    return path.read_bytes().splitlines()
+
+
+def judged(path: Path, lines: list[bytes]) -> Result:
+    path.write_bytes(b"".join([line + b"\n" for line in lines]))
+    return run("verify", str(path))
+
+
+def test_a_cut_end_is_found_with_a_hash_that_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    held = opened(path)
+    numbers(held, 0, 1, 2)
+    held.close()
+    kept = verify([path]).end.digest
+    assert run("verify", str(path), "--expect", kept).exit_code == 0
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    assert run("verify", str(path)).exit_code == 0
+    outcome = run("verify", str(path), "--expect", kept)
+    assert outcome.exit_code == 1
+    assert "was cut off" in outcome.output
+    path.write_bytes(b"".join(lines)[:-5])
+    assert "the line has no end" in run("verify", str(path)).output
+
+
+def test_a_torn_line_is_removed_when_the_server_starts_again(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    opened(path).close()
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"n":3,"time":"2026')
+    opened(path).close()
+    assert path.read_bytes().startswith(whole)
+    assert (verify([path]).broken, verify([path]).lines) == ("", 4)
+
+
+def test_another_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "novel.txt"
+    for text in ("once upon a time", "once\nupon a time"):
+        path.write_text(text)
+        with pytest.raises(AuditError, match="move the file away"):
+            opened(path)
+        assert path.read_text() == text
+
+
+def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
+    held = opened(tmp_path / "audit.jsonl")
+    with pytest.raises(AuditError, match="another server writes to"):
+        opened(tmp_path / "audit.jsonl")
+    held.close()
+
+
+# -- A disk that takes nothing, and a queue that is full ---------------------------------------------------
+
+
+def test_what_the_disk_did_not_take_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "audit.jsonl"
+    monkeypatch.setattr(log, "_RETRY_SECONDS", 0.001)
+    write = os.write
+    tries: list[int] = []
+
+    def full(descriptor: int, text: Any) -> int:
+        tries.append(len(text))
+        if len(tries) % 2:
+            return write(descriptor, text[:7])
+        if len(tries) < 8:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, text)
+
+    held = opened(path)
+    monkeypatch.setattr(os, "write", full)
+    numbers(held, 1, 2, 3)
+    while len(tries) < 6:
+        pass
+    assert "No space left on device" in held.problem
+    while held.problem:
+        pass
+    monkeypatch.undo()
+    held.close()
+    assert [entry.get("value") for entry in entries(path)] == [None, 1, 2, 3, None]
+    assert (verify([path]).broken, held.lost) == ("", 0)
+
+
+def test_what_has_no_room_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "audit.jsonl"
+    held = opened(path)
+    monkeypatch.setattr(log, "ENTRIES_MAX", 0)
+    numbers(held, 1, 2)
+    monkeypatch.undo()
+    numbers(held, 3)
+    held.close()
+    assert held.lost == 2
+    found = entries(path)
+    assert [entry["lost"] for entry in found if entry["event"] == "lost"] == [2]
+    assert "2 entries were lost" in run("verify", str(path)).output
+
+
+def test_operators_see_that_the_log_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = bind_admin(0)
+
+    def ask(at: str) -> bytes:
+        connection = http.client.HTTPConnection("127.0.0.1", admin.port)
+        connection.request("GET", at)
+        try:
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+    with Database.in_memory() as database:
+        audit = opened(tmp_path / "audit.jsonl", database)
+        with running(database, audit=audit, admin=admin) as endpoint:
+            assert orjson.loads(ask("/health"))["status"] == "ok"
+            assert b"hashrange_audit_failing 0" in ask("/metrics")
+            audit.problem, audit.lost = "no room", 7
+            shown = orjson.loads(ask("/health"))
+            assert shown["status"] == "degraded"
+            assert shown["audit"] == {"problem": "no room", "lost_entries": 7}
+            text = ask("/metrics")
+            assert b"hashrange_audit_failing 1" in text
+            assert b"hashrange_audit_lost_total 7" in text
+            assert client(endpoint).list_tables()["TableNames"] == []
+            audit.problem = ""
+        audit.close()
+
+
+# -- The command line --------------------------------------------------------------------------------------
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["audit", *arguments])
+
+
+def test_the_hash_of_a_key(tmp_path: Path) -> None:
+    assert run("hash", '{"user": {"S": "rosebud"}, "number": {"N": "7"}}').output.strip() == hashed(KEY)
+    assert "is not JSON" in run("hash", "{").output
+    assert "is not a key" in run("hash", "5").output
+
+
+def test_the_server_of_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with serving("--memory", "--audit-log", str(path)) as server:
+        client(server.endpoint).list_tables()
+    assert [entry["event"] for entry in entries(path)] == ["started", "request", "stopped"]
+    assert run("verify", str(path)).exit_code == 0
+    outcome = CliRunner().invoke(main, ["serve", "--memory", "--port", "0", "--audit-log", str(tmp_path)])
+    assert outcome.exit_code == 2
+
+
+def test_a_server_does_not_start_without_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "audit.jsonl"
+    outcome = CliRunner().invoke(main, ["serve", "--memory", "--port", "0", "--audit-log", str(path)])
+    assert outcome.exit_code == 1
+    assert "cannot be written: [Errno 2]" in outcome.output

@@ -1,0 +1,291 @@
+"""Users on the admin plane: who gets in, what each role may do, and what commands send."""
+
+from __future__ import annotations
+
+import copy
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from click.testing import CliRunner, Result
+
+from hashrange.access.judging import Gate
+from hashrange.access.signatures import Key
+from hashrange.access.signing import signature_headers
+from hashrange.access.users import UsersError, read
+from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
+from hashrange.cli.serving.protection import audit_of
+from hashrange.clock import SystemClock, VirtualClock
+from hashrange.database import Database
+from hashrange.server import running
+from hashrange.storage.memory import MemoryEngine
+
+TOKEN = "0123456789abcdef"
+
+
+def user(name: str, **more: Any) -> dict[str, Any]:
+    return {"keys": [{"id": f"AKID{name}", "secret": f"the-secret-of-{name}"}], **more}
+
+
+ROOT = user("root")
+PEOPLE = {
+    "reader": user("reader", admin="read"),
+    "writer": user("writer", admin="write"),
+    "boss": user("boss", admin="admin"),
+    "nobody": user("nobody"),
+}
+USERS: dict[str, Any] = {"accounts": {"123456789012": {"users": PEOPLE, "root": ROOT}}}
+WITHOUT_ROLES = {"accounts": {"123456789012": {"users": {"nobody": PEOPLE["nobody"]}, "root": ROOT}}}
+
+
+class Plane(NamedTuple):
+    url: str
+    endpoint: str
+    database: Database
+
+    def ask(
+        self, name: str, method: str, path: str, body: Any = None, secret: str = "", token: str = ""
+    ) -> tuple[int, Any]:
+        """The status and the answer to a request that `name` signs ("": nobody)."""
+        sent = orjson.dumps(body) if body is not None else b""
+        headers = {"Content-Type": "application/json"}
+        if name:
+            key = Key(f"AKID{name}", secret or f"the-secret-of-{name}")
+            headers |= signature_headers(method, f"{self.url}{path}", sent, key, SystemClock().now())
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return self.send(method, path, sent, headers)
+
+    def send(self, method: str, path: str, sent: bytes, headers: dict[str, str]) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"))
+        try:
+            connection.request(method, path, sent, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            return answer.status, orjson.loads(text) if text[:1] == b"{" else text
+        finally:
+            connection.close()
+
+
+@pytest.fixture(params=[(USERS, "")])
+def plane(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plane]:
+    users, token = request.param[:2]
+    strict = request.param[2:] != ("soft",)
+    admin = bind_admin(0, token=token)
+    with Database(MemoryEngine(), clock=VirtualClock(1_767_225_600.0)) as database:
+        if users is not None:
+            database.interest.judge(Gate(read(users), SystemClock().now, strict=strict))
+        with running(database, admin=admin) as endpoint:
+            yield Plane(admin.url, endpoint, database)
+
+
+CREATE = {
+    "TableName": "events",
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+READS: list[tuple[str, str, Any]] = [
+    ("GET", "/tables", None),
+    ("GET", "/health", None),
+    ("GET", "/imports/some/errors?after=0&more=a%20b%2Fc", None),
+    ("POST", "/data/ListTables", {}),
+    ("POST", "/data/ListTables?scope=", {}),
+    ("POST", "/console-link", {}),
+]
+WRITES = [
+    ("POST", "/data/CreateTable", CREATE),
+    ("POST", "/clock", {"advance": "1d"}),
+    ("POST", "/faults", {"rule": "PutItem nth=1 throttle"}),
+    ("DELETE", "/faults/1", None),
+]
+OF_ADMINS: list[tuple[str, str, Any]] = [("POST", "/checkpoints", {})]
+
+
+@pytest.mark.parametrize(
+    ("name", "may"), [("reader", 1), ("writer", 2), ("boss", 3), ("root", 3), ("nobody", 0)]
+)
+def test_each_role_may_do_what_it_says(plane: Plane, name: str, may: int) -> None:
+    for least, requests in ((1, READS), (2, WRITES), (3, OF_ADMINS)):
+        for method, path, body in requests:
+            status, answer = plane.ask(name, method, path, body)
+            if may == 0:
+                error = "arn:aws:iam::123456789012:user/nobody has no role on the admin plane"
+                assert (status, answer) == (403, {"error": error}), path
+            elif may < least:
+                needed = ("read", "write", "admin")[least - 1]
+                role = ("read", "write", "admin")[may - 1]
+                assert (status, answer) == (
+                    403,
+                    {"error": f"this needs the role {needed}, and yours is {role}"},
+                ), path
+            elif path == "/checkpoints":
+                assert status == 400, "the store is in memory"
+            else:
+                assert status == 200, (path, answer)
+
+
+def test_nobody_else_gets_in(plane: Plane) -> None:
+    status, answer = plane.ask("", "GET", "/tables")
+    assert (status, answer["error"]) == (401, "sign the request as a user who has a role on the admin plane")
+    assert plane.ask("", "GET", "/tables", token=TOKEN)[0] == 401
+    status, answer = plane.ask("stranger", "GET", "/tables")
+    assert (status, answer["error"].partition(":")[0]) == (401, "UnrecognizedClientException")
+    status, answer = plane.ask("reader", "GET", "/tables", secret="the-secret-of-boss")
+    assert (status, answer["error"].partition(":")[0]) == (401, "InvalidSignatureException")
+
+
+def test_a_signature_is_for_one_request_only(plane: Plane) -> None:
+    body = orjson.dumps({"advance": "1d"})
+    key = Key("AKIDwriter", "the-secret-of-writer")
+    now = SystemClock().now()
+    json = {"Content-Type": "application/json"}
+    headers = json | signature_headers("POST", f"{plane.url}/clock", body, key, now)
+    for method, path, sent in (
+        ("POST", "/clock", orjson.dumps({"advance": "2d"})),
+        ("POST", "/faults", body),
+        ("POST", "/clock?more=1", body),
+        ("DELETE", "/clock", body),
+    ):
+        assert plane.send(method, path, sent, headers)[0] == 401
+    late = json | signature_headers("POST", f"{plane.url}/clock", body, key, now - 301)
+    assert plane.send("POST", "/clock", body, late)[0] == 401
+    assert plane.send("POST", "/clock", body, headers)[0] == 200
+
+
+@pytest.mark.parametrize(("service", "status"), [("hashrange", 200), ("dynamodb", 401)])
+def test_it_is_what_botocore_signs(plane: Plane, service: str, status: int) -> None:
+    for method, path, body in READS:
+        sent = orjson.dumps(body) if body is not None else b""
+        request = AWSRequest(method, f"{plane.url}{path}", {"Content-Type": "application/json"}, sent)
+        credentials = Credentials("AKIDreader", "the-secret-of-reader")
+        SigV4Auth(credentials, service, "us-east-1").add_auth(request)
+        assert plane.send(method, path, sent, dict(request.headers.items()))[0] == status, path
+
+
+@pytest.mark.parametrize("plane", [(USERS, TOKEN), (WITHOUT_ROLES, TOKEN)], indirect=True)
+def test_the_token_is_an_admin(plane: Plane) -> None:
+    assert plane.ask("", "POST", "/checkpoints", {}, token=TOKEN)[0] == 400
+    assert plane.ask("root", "GET", "/tables")[0] == 200
+    assert plane.ask("nobody", "GET", "/tables")[0] == 403
+    status, answer = plane.ask("", "GET", "/tables")
+    assert (status, answer["error"]) == (
+        401,
+        "send the token of --admin-token: Authorization: Bearer TOKEN",
+    )
+
+
+@pytest.mark.parametrize("plane", [(WITHOUT_ROLES, ""), (None, ""), (USERS, "", "soft")], indirect=True)
+def test_without_roles_and_token_the_plane_is_open_as_before(plane: Plane) -> None:
+    for name in ("", "nobody", "stranger"):
+        assert plane.ask(name, "POST", "/clock", {"advance": "1d"})[0] == 200
+
+
+@pytest.mark.parametrize("plane", [(None, TOKEN)], indirect=True)
+def test_a_server_without_users_knows_no_signature(plane: Plane) -> None:
+    assert plane.ask("boss", "GET", "/tables")[0] == 401
+
+
+def test_a_large_body_is_signed_and_read(plane: Plane) -> None:
+    plane.ask("boss", "POST", "/data/CreateTable", CREATE)
+    item = {"id": {"S": "a"}, "text": {"S": "x" * 300_000}}
+    assert plane.ask("writer", "POST", "/data/PutItem", {"TableName": "events", "Item": item})[0] == 200
+    key = {"TableName": "events", "Key": {"id": {"S": "a"}}}
+    assert plane.ask("reader", "POST", "/data/GetItem", key)[1]["Item"] == item
+    too_large = {"text": "x" * 17_000_000}
+    assert plane.ask("writer", "POST", "/data/PutItem", too_large)[0] == 413
+
+
+@pytest.mark.parametrize(("name", "status"), [("reader", 403), ("writer", 200)])
+def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, status: int) -> None:
+    link = plane.ask(name, "POST", "/console-link", {})[1]["link"]
+    connection = http.client.HTTPConnection(plane.url.removeprefix("http://"))
+    connection.request("GET", link)
+    answer = connection.getresponse()
+    answer.read()
+    cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+    connection.close()
+    page = plane.send("GET", "/console", b"", cookie)
+    assert page[0] == 200
+    assert (b"New table" in page[1]) == (name == "writer")
+    change = orjson.dumps({"effect": "throttle", "operations": "PutItem", "times": "1"})
+    json = cookie | {"Content-Type": "application/json"}
+    assert plane.send("POST", "/console/faults/add", change, json)[0] == status
+    forged = {"Cookie": cookie["Cookie"].replace("read.", "")}
+    assert plane.send("GET", "/console", b"", forged)[0] == (401 if name == "reader" else 200)
+
+
+def test_the_description_names_the_roles() -> None:
+    admin = bind_admin(0)
+    with Database.in_memory() as database, running(database, admin=admin):
+        paths = Plane(admin.url, "", database).ask("", "GET", "/")[1]["paths"]
+    assert paths["/checkpoints"]["post"]["x-role"] == "admin"
+    assert paths["/past/undo"]["post"]["x-role"] == "write"
+    assert paths["/past/read"]["post"]["x-role"] == "read"
+
+
+# -- Commands ----------------------------------------------------------------------------------------------
+
+
+def run(plane: Plane, name: str, *arguments: str, **more: str) -> Result:
+    keys = {"AWS_ACCESS_KEY_ID": f"AKID{name}", "AWS_SECRET_ACCESS_KEY": f"the-secret-of-{name}"}
+    return CliRunner().invoke(main, [*arguments, "--endpoint-url", plane.endpoint], env=keys | more)
+
+
+def test_commands_sign_with_the_keys_of_the_environment(plane: Plane) -> None:
+    assert run(plane, "reader", "clock", "show").exit_code == 0
+    refused = run(plane, "reader", "clock", "advance", "1d")
+    assert refused.exit_code == 1
+    assert "this needs the role write, and yours is read" in refused.output
+    assert run(plane, "writer", "clock", "advance", "1d").exit_code == 0
+    assert run(plane, "reader", "healthcheck").output == "ok\n"
+    stranger = " ".join(run(plane, "stranger", "clock", "show").output.split())
+    assert "asks who you are (UnrecognizedClientException" in stranger
+    assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in stranger
+    assert "set HASHRANGE_ADMIN_TOKEN" in stranger
+
+
+@pytest.mark.parametrize("plane", [(USERS, TOKEN)], indirect=True)
+def test_the_token_comes_before_keys(plane: Plane) -> None:
+    assert run(plane, "nobody", "clock", "show", HASHRANGE_ADMIN_TOKEN=TOKEN).exit_code == 0
+    assert run(plane, "nobody", "clock", "show").exit_code == 1
+
+
+# -- The users file, and the audit log -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["", "root", "Read", ["read"]])
+def test_a_role_is_one_of_three(wrong: Any) -> None:
+    users = copy.deepcopy(USERS)
+    users["accounts"]["123456789012"]["users"]["boss"]["admin"] = wrong
+    with pytest.raises(UsersError, match=r"boss\.admin: .* is none of read, write, admin"):
+        read(users)
+
+
+def test_the_audit_log_names_the_user(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    admin = bind_admin(0)
+    with Database.in_memory() as database:
+        database.interest.judge(Gate(read(USERS), SystemClock().now, strict=True))
+        audit = audit_of({"audit_log": path, "audit_log_bytes": 10**6, "audit_log_files": 1}, database)
+        assert audit is not None
+        with running(database, admin=admin, audit=audit) as endpoint:
+            plane = Plane(admin.url, endpoint, database)
+            plane.ask("writer", "POST", "/faults", {"rule": "PutItem nth=1 throttle"})
+            plane.ask("reader", "DELETE", "/faults")
+            plane.ask("boss", "DELETE", "/faults", secret="the-secret-of-writer")
+        audit.close()
+    found = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    arn = "arn:aws:iam::123456789012:user/"
+    assert [(e["who"], e["decision"], e["result"]) for e in found if e["event"] == "admin"] == [
+        ({"by": "write", "key": "AKIDwriter", "arn": f"{arn}writer", "verified": True}, "allowed", 200),
+        ({"by": "read", "key": "AKIDreader", "arn": f"{arn}reader", "verified": True}, "denied", 403),
+        ({"by": "anyone", "key": "AKIDboss", "verified": False}, "denied", 401),
+    ]
