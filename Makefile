@@ -13,6 +13,7 @@ PORT     ?= 8000
 DATA_DIR ?= hashrange-data
 ROUNDS   ?= 1000
 MUTATIONS ?= 1000000
+N        ?= 1000000
 MINUTES  ?= 60
 EXAMPLES ?= 2000
 BENCH    ?=
@@ -21,7 +22,7 @@ PYTEST   ?=
 # Where this is set, each server and each worker of pytest compiles all of its modules anew: half a second of one core.
 unexport PYTHONDONTWRITEBYTECODE
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
-NODE     := tests/clients/node tests/triggers/consumers
+NODE     := tests/clients/node tests/judges/node tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
 # The hot path compiled to C (docs/decisions/0007-compiled-hot-path.md): where it can be, `serve` and the benchmarks use it.
 COMPILE  ?= yes
@@ -114,6 +115,15 @@ reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body s
 
 hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
+
+.PHONY: forgeries
+forgeries: $(VENV)/.develop  ## Change signed requests in a million ways: none may be taken (N=1000000)
+	PYTHONPATH=tests:. $(BIN)/python -m forgeries --number $(N)
+
+.PHONY: judges
+judges: CASES = 20000
+judges: $(VENV)/.develop tests/judges/node/node_modules/.installed  ## Compare decisions of access with another simulator (CASES=20000)
+	PYTHONPATH=tests:. $(BIN)/python -m judges --cases $(CASES)
 
 growth: fast  ## Look whether memory grows under mixed control operations (MINUTES=60)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile.growth --minutes $(MINUTES)

@@ -19,6 +19,7 @@ The parts, from the top one down:
     load       wrk: the request file, the Lua script, the parsed outcome
     servers    how each server is started, stopped and its CPU time read
     connection a kept-alive connection for requests that wrk cannot send, and the filling of tables
+    signing    true signatures, for servers with --auth
     wire       one HTTP request: bytes for wrk, and a blocking call for set-up and checks
 
 The harness speaks only HTTP and imports nothing of hashrange: every server is a black box.

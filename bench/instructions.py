@@ -30,10 +30,11 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
+from bench import signing
 from bench.connection import send_all
 from bench.report import table
 from bench.servers import COMPILED
-from bench.wire import Request, call, render
+from bench.wire import Request, Sign, call, render
 from bench.workloads import TABLES, WORKLOADS, loading
 
 CONNECTIONS = 64
@@ -63,10 +64,14 @@ def count(python: Path, workload: str, requests: int, options: str = "") -> Coun
     """Run the server of an interpreter under a load, and count instructions. `options` are those of the
     server; `LOOKED`: somebody looks at its requests. Raises FileNotFoundError, TimeoutError."""
     with tempfile.TemporaryDirectory(prefix="hashrange-instructions-") as folder:
-        serve = served(python, folder)
+        serve, sign = served(python, folder), None
         if options != LOOKED:
             serve += shlex.split(options.replace("FOLDER", folder))
-        dump = dumped(serve, folder, partial(prepared, workload), requests, is_looked_at=options == LOOKED)
+        if "--auth" in serve:
+            signing.write_users(Path(folder) / "users.json")
+            sign = signing.signed
+        prepare = partial(prepared, workload, sign=sign)
+        dump = dumped(serve, folder, prepare, requests, is_looked_at=options == LOOKED)
         totals = _TOTALS.findall(dump.read_text(errors="replace"))
         return Counted(max(map(int, totals)) / requests, _functions(dump, requests))
 
@@ -131,22 +136,22 @@ def _started(server: subprocess.Popen[bytes]) -> tuple[int, str]:
     raise TimeoutError("the server did not start:\n" + "".join(log)[-2000:])
 
 
-def prepared(name: str, port: int) -> list[bytes]:
-    """Make and fill the tables of a workload; return its requests as bytes."""
+def prepared(name: str, port: int, sign: Sign | None = None) -> list[bytes]:
+    """Make and fill the tables of a workload; return its requests as bytes. `sign` makes their signatures."""
     workload = WORKLOADS[name]
     for one in workload.tables:
-        call(port, TABLES[one].create)
+        call(port, TABLES[one].create, sign)
         settled = TABLES[one].settled
         if settled is not None:
-            call(port, settled)
+            call(port, settled, sign)
         for request in loading(one):
-            call(port, request)
+            call(port, request, sign)
 
     def ask(request: Request) -> dict[str, object]:
-        return call(port, request).body
+        return call(port, request, sign).body
 
     requests: Iterable[Request] = workload.asked(ask) if workload.asked else workload.requests()
-    return [render(request, port) for request in islice(requests, DISTINCT_REQUESTS)]
+    return [render(request, port, sign) for request in islice(requests, DISTINCT_REQUESTS)]
 
 
 def _send(port: int, requests: Iterator[bytes]) -> None:
@@ -218,8 +223,9 @@ def main(arguments: list[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="OPTIONS",
-        help="count a server with these options too, such as --with=--throttle or "
-        f"--with='--record FOLDER/load'; {LOOKED}: one whose requests are looked at; may be repeated",
+        help="count a server with these options too, such as --with=--throttle, "
+        "--with='--record FOLDER/load' or --with='--auth strict --users FOLDER/users.json', for which the "
+        f"requests are signed; {LOOKED}: one whose requests are looked at; may be repeated",
     )
     given = parser.parse_args(arguments)
     if shutil.which("valgrind") is None:

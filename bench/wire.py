@@ -1,14 +1,15 @@
 """One DynamoDB request over HTTP: as bytes for the load generator, and as a blocking call for checks.
 
 Knows the wire form (target header, JSON 1.0, an Authorization header of the right form) and nothing of the
-contents. The signature is made up: all servers measured here accept any credentials by default, so none of
-them spends time on verifying one.
+contents. The signature is made up, unless `sign` makes one: all servers measured here accept any credentials
+by default, so none of them spends time on verifying one.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,10 @@ _HEADERS = {
 
 class CallError(Exception):
     """The server answered with an error, or not in JSON; `str()` holds the start of the answer."""
+
+
+Sign = Callable[[str, dict[str, str], bytes], dict[str, str]]
+"""The headers with their signature, from the host, the headers and the body: `bench.signing.signed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +58,33 @@ def target(operation: str) -> str:
     return f"{service}_20120810.{operation}"
 
 
-def render(request: Request, port: int) -> bytes:
-    """The whole HTTP/1.1 request, ready to be written to a socket."""
+def render(request: Request, port: int, sign: Sign | None = None) -> bytes:
+    """The whole HTTP/1.1 request, ready to be written to a socket. `sign` makes a true signature."""
     body = json.dumps(request.body, separators=(",", ":")).encode()
+    headers = {"X-Amz-Target": target(request.operation)} | _HEADERS
+    if sign is not None:
+        headers = sign(f"{HOST}:{port}", headers, body)
     head = [
         "POST / HTTP/1.1",
         f"Host: {HOST}:{port}",
-        f"X-Amz-Target: {target(request.operation)}",
-        *(f"{name}: {value}" for name, value in _HEADERS.items()),
+        *(f"{name}: {value}" for name, value in headers.items()),
         f"Content-Length: {len(body)}",
     ]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def call(port: int, request: Request) -> Answer:
-    """Send one request on a connection of its own and wait for the answer.
+def call(port: int, request: Request, sign: Sign | None = None) -> Answer:
+    """Send one request on a connection of its own and wait for the answer. `sign` makes a true signature.
 
     Raises CallError for an error answer and OSError where nobody answers.
     """
     connection = http.client.HTTPConnection(HOST, port, timeout=CALL_TIMEOUT_SECONDS)
     try:
         headers = _HEADERS | {"X-Amz-Target": target(request.operation)}
-        connection.request("POST", "/", json.dumps(request.body, separators=(",", ":")), headers)
+        body = json.dumps(request.body, separators=(",", ":")).encode()
+        if sign is not None:
+            headers = sign(f"{HOST}:{port}", headers, body)
+        connection.request("POST", "/", body, headers)
         response = connection.getresponse()
         raw = response.read()
         # Status line, "name: value" lines with their CRLFs, and the blank line.

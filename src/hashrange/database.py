@@ -10,8 +10,7 @@ The server, the in-process client and the tests call this class. It checks a req
 milliseconds (`pace`). A stopped body runs again on a worker thread, and its outcome is delivered by the
 function passed to `deliver_on`.
 
-While there are fault rules (`Database.faults`) or recorders of costs (`Database.costs`), a `watch` examines
-each request after its preparation, and its outcome.
+While anybody observes requests (`watching`), a `watch` examines each after its preparation, and its outcome.
 """
 
 from __future__ import annotations
@@ -224,6 +223,7 @@ class Database:
     ) -> Answer:
         """Like `execute`, for a watched request."""
         passage = watch.begin(operation, request, caller)
+        caller = passage.caller
         result: Any = None
         failure: Exception | None = None
         try:
@@ -323,6 +323,7 @@ class Database:
             watch = self.interest.watch
             if watch is not None:
                 passage = watch.begin(operation, request, caller)
+                caller = passage.caller
                 done = passage.deliver(done, self._later)
                 encode = passage.encoding(encode)
             body = self._prepare(entry, operation, request, caller)
@@ -473,8 +474,7 @@ class Database:
         return self.engine.read(lambda reader: overview.table(reader, full_name))
 
     def tend(self) -> None:
-        """Call `sweep` if it is due, for programs without a server. The in-process client calls this before
-        every request."""
+        """Call `sweep` if it is due. The client in process does so before every request."""
         now = self.clock.now()
         # Setting the clock back must not delay the background work.
         if has_come(self._next_sweep, now, self.settings.sweep_seconds):

@@ -172,6 +172,11 @@ class Wire:
         """The caller whose credentials name no region and no account."""
         return Caller(self._region, self._account_id)
 
+    @property
+    def identifies(self) -> bool:
+        """Whether the senders of requests are identified by their signatures."""
+        return self._interest is not None and self._interest.gate is not None
+
     def read(
         self,
         method: bytes,

@@ -21,6 +21,7 @@ from bench import (
     profiling,
     report,
     servers,
+    signing,
     small_tests,
     workloads,
 )
@@ -29,6 +30,9 @@ from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
 from bench.wire import Request, render
+from hashrange.access.signatures import Verifier
+from hashrange.access.users import load
+from hashrange.clock import SystemClock
 
 OUTCOME = Outcome(
     requests=1_000,
@@ -441,6 +445,17 @@ def test_instructions_of_two_builds_are_shown_beside_each_other() -> None:
     shown = instructions.render_functions(builds, 5).splitlines()
     assert [cell.strip() for cell in shown[-1].split("|")[1:-1]] == ["start", "60", "75"]
     assert instructions.render_totals({"get": builds[:1]}).splitlines()[-1].count("|") == 3
+
+
+def test_signed_requests_are_taken_by_a_server_with_the_users_file(tmp_path: Path) -> None:
+    signing.write_users(tmp_path / "users.json")
+    users = load(tmp_path / "users.json")
+    raw = render(Request("ListTables", {"Limit": 1}), 8000, signing.signed)
+    head, _, body = raw.partition(b"\r\n\r\n")
+    lines = [line.partition(b": ") for line in head.split(b"\r\n")[1:]]
+    headers = {name.lower(): value for name, _, value in lines}
+    assert Verifier(users.keys, SystemClock().now).verify(b"POST", b"/", headers, body).id == signing.KEY_ID
+    assert users.identities[signing.KEY_ID].principal.account == signing.ACCOUNT
 
 
 CALLGRIND = """\

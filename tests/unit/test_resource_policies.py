@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hashrange.database import Database
 from hashrange.errors import ResourceNotFoundException, ServiceError, ValidationException
-from hashrange.operations.policies import documents
+from hashrange.operations.policies import documents, operators
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 STREAM_ACTIONS = ["dynamodb:GetRecords", "dynamodb:DescribeStream"]
@@ -37,7 +37,7 @@ def text(*statements: Any) -> str:
 ACTIONS = st.sampled_from(["dynamodb:GetItem", "dynamodb:Q*", "dynamodb:putitem"])
 ACCOUNT_TWICE = {"AWS": ["000000000000", "arn:aws:iam::000000000000:root"]}
 ROLE = {"AWS": "arn:aws:iam::123456789012:role/r"}
-CONDITIONS = [None, {"StringLike": {"aws:PrincipalArn": ["a"]}}, {"Bool": {"k": ["a", "b"]}}]
+CONDITIONS = [None, {"StringLike": {"aws:PrincipalArn": ["a"]}}, {"Bool": {"k": ["true", "false"]}}]
 STATEMENTS = st.builds(
     statement,
     Sid=st.none(),
@@ -68,6 +68,34 @@ def test_a_pattern_of_many_stars_takes_no_time() -> None:
     assert not documents.matches("*a" * 5_000 + "b", "a" * 1_200)
     with pytest.raises(ValidationException):
         documents.canonical(text(statement(Action="dynamodb:" + "*?" * 9_000)), ARN)
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ({"StringIs": {"a": "b"}}, "Invalid Condition type : StringIs"),
+        ({"ForSome:Bool": {"a": "true"}}, "Invalid Condition type : ForSome:Bool"),
+        ({"NullIfExists": {"a": "true"}}, "Invalid Condition type : NullIfExists"),
+        ({"Bool": {"a": "maybe"}}, "Syntax error at position"),
+        ({"NumericEquals": {"a": ["1", "many"]}}, "Syntax error at position"),
+        ({"DateLessThan": {"a": "never"}}, "Syntax error at position"),
+        ({"IpAddress": {"a": "10.0.0"}}, "Syntax error at position"),
+        ({"StringEquals": {"a": []}}, "Syntax error at position"),
+        ({"StringEquals": {"a": {"b": "c"}}}, "Syntax error at position"),
+    ],
+)
+def test_a_condition_that_nothing_could_fulfil_is_refused(condition: Any, message: str) -> None:
+    with pytest.raises(ValidationException, match=re.escape(message)):
+        documents.canonical(text(statement(Condition=condition)), ARN)
+
+
+def test_every_operator_with_every_qualifier_is_taken() -> None:
+    values = {"numeric": "1", "date": "2026-01-01", "ip": "::1", "notip": "::1", "bool": "true"}
+    for name in operators.OPERATORS:
+        value = next((value for start, value in values.items() if name.startswith(start)), "YQ==")
+        for operator in (name, f"{name}IfExists", f"ForAllValues:{name}", f"ForAnyValue:{name}IfExists"):
+            documents.canonical(text(statement(Condition={operator: {"a": [value, "${b}"]}})), ARN)
+    documents.canonical(text(statement(Condition={"Null": {"a": True}, "NumericEquals": {"a": 1.5}})), ARN)
 
 
 JUNK = st.recursive(

@@ -7,12 +7,17 @@ Source: AWS General Reference, "Create a signed AWS API request":
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from hashrange.errors import IncompleteSignatureException, MissingAuthenticationTokenException
 
+SOURCE: Final = b":source"
+"""Among the headers of a request, the address that has sent it. No client can send a header with this name,
+because a name has no colon."""
 MISSING_TOKEN: Final = "Request is missing Authentication Token"
+_SEPARATORS: Final = re.compile(r"[ ,\t]+")
 _HEADER_PARAMETERS: Final = ("Credential", "Signature", "SignedHeaders")
 _QUERY_PARAMETERS: Final = (
     "X-Amz-Algorithm",
@@ -29,16 +34,22 @@ def header_parameters(authorization: bytes, headers: Mapping[bytes, bytes]) -> d
     Raises MissingAuthenticationTokenException for a scheme that is not AWS4, and
     IncompleteSignatureException for missing parts, all of them in one message.
     """
-    text = authorization.decode("latin-1").strip()
+    # Only ASCII's white space separates: a no-break space is a part of the text.
+    text = authorization.strip().decode("latin-1")
     if not text.startswith("AWS4-"):
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
     algorithm, _, pairs = text.partition(" ")
     parameters = {"Algorithm": algorithm}
-    for pair in pairs.replace(",", " ").split():
+    for pair in filter(None, _SEPARATORS.split(pairs)):
         name, equals, value = pair.partition("=")
         if not equals:
             raise IncompleteSignatureException(
                 f"'{pair}' not a valid key=value pair (missing equal-sign) in Authorization header: '{text}'."
+            )
+        if name in parameters:
+            # Which of the two is meant must not depend on who reads them. [assumed]
+            raise IncompleteSignatureException(
+                f"Authorization header must have '{name}' parameter only once. Authorization={text}"
             )
         parameters[name] = value
     missing = [

@@ -34,6 +34,7 @@ from typing import Final, cast
 
 import httptools
 
+from hashrange.access.authorization import SOURCE
 from hashrange.protocol import LOWER_NAMES, Call, Response
 from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, coding_refusal
@@ -77,13 +78,15 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_body", "_busy", "_chunks", "_fed_bytes", "_gathered_bytes", "_head", "_headers", "_held_bytes",
-        "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_status", "_transport",
-        "_upgrades", "_url", "_waiting", "_write_paused", "_write_since", "peer", "plane", "share",
+        "_last", "_parser", "_pending", "_phase", "_reading_paused", "_since", "_source", "_status",
+        "_transport", "_upgrades", "_url", "_waiting", "_write_paused", "_write_since", "peer", "plane",
+        "share",
     )  # fmt: skip
 
     def __init__(self, plane: Plane) -> None:
         self.plane = plane
         self.peer = ""
+        self._source = b""
         self._transport: asyncio.Transport | None = None
         self._parser: httptools.HttpRequestParser | None = None
         self._phase = Phase.IDLE
@@ -126,6 +129,10 @@ class Connection(asyncio.Protocol):
             transport.close()
             return
         plane.connections.add(self)
+        if plane.wire.identifies:
+            # Policies may have conditions on it. (the address of a Unix socket is no tuple)
+            peer = transport.get_extra_info("peername")
+            self._source = str(peer[0]).encode() if isinstance(peer, tuple) else b""
         self._parser = httptools.HttpRequestParser(self)
         transport.set_write_buffer_limits(high=plane.bounds.buffered_bytes_max)
 
@@ -214,7 +221,7 @@ class Connection(asyncio.Protocol):
         self._phase = Phase.HEAD
         self._since = self.plane.now
         self._url = b""
-        self._head = {}
+        self._head = {SOURCE: self._source} if self._source else {}
 
     def on_url(self, url: bytes) -> None:
         self._url += url

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
@@ -27,6 +28,9 @@ from hashrange.testing import scopes
 from hashrange.testing.database import SETTINGS, LocalDatabase
 from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
+
+if TYPE_CHECKING:
+    from hashrange.access.policies import Uses
 
 T = TypeVar("T", bound=Callable[..., Any])
 Documents = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -52,6 +56,7 @@ def local(
     afterwards: Afterwards = "reach",
     policy: Documents | None = None,
     user: str = "local",
+    record_policy: str | os.PathLike[str] | None = None,
 ) -> Block: ...
 
 
@@ -82,6 +87,8 @@ def local(given: Any = None, /, **options: Any) -> Any:
     policy: an IAM policy, as a document or a list of documents, by which the requests in the block are
         judged. They come from the IAM user whose name is `user`, who may do nothing else. Tables are made
         before, in a block around it. Raises ValueError for a document that is not a policy.
+    record_policy: the path of a file, into which the smallest policy that allows the requests in the block is
+        written at its end. They are not judged.
 
     The block's value is the `LocalDatabase`. Blocks nest: the innermost answers. Raises ImportError if
     botocore is not installed.
@@ -118,6 +125,7 @@ class Block:
         afterwards: Afterwards = "reach",
         policy: Documents | None = None,
         user: str = "local",
+        record_policy: str | os.PathLike[str] | None = None,
     ) -> None:
         self._given = LocalDatabase(database, now=now) if isinstance(database, Database) else database
         self._settings = replace(settings, throttle=True) if throttle else settings
@@ -133,6 +141,16 @@ class Block:
             from hashrange.testing import policies
 
             self._identified = policies.user_with(policy, user)
+        self._record_path = record_policy
+        self._uses: Uses | None = None
+        if record_policy is not None:
+            if policy is not None:
+                raise ValueError("policy= refuses requests and record_policy= records all: give one of them")
+            from hashrange.access import policies as access_policies
+            from hashrange.testing import policies
+
+            self._uses = access_policies.Uses()
+            self._identified = policies.user_recorded(self._uses)
         self._open: list[tuple[Scope, LocalDatabase]] = []
 
     def __enter__(self) -> LocalDatabase:
@@ -172,6 +190,10 @@ class Block:
         scopes.leave(scope)
         if self._identified is not None:
             database.database.interest.judge(begins=False)
+        if self._uses is not None and self._record_path is not None:
+            from hashrange.testing import policies
+
+            policies.write(self._uses, self._record_path)
         if self._given is None:
             database.close()
 

@@ -1,12 +1,17 @@
-"""The user of a block of `hashrange.local` with a policy."""
+"""The user of a block of `hashrange.local` with a policy, or whose requests are recorded for a policy."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import orjson
+
 from hashrange.access.judging import Identified
-from hashrange.access.policies import Principal, parse
+from hashrange.access.policies import Principal, Uses, parse
+from hashrange.access.policies.requests import root_arn
 from hashrange.access.users import Identity
 
 
@@ -28,3 +33,18 @@ def user_with(
         return Identified(Identity(principal, policies), {})
 
     return identified
+
+
+def user_recorded(uses: Uses) -> Callable[[str], Identified]:
+    """Makes the identity of a user of an account who may do everything, and whose requests `uses` gets."""
+
+    def identified(account: str) -> Identified:
+        return Identified(Identity(Principal(root_arn(account), account, "Account")), {}, uses=uses)
+
+    return identified
+
+
+def write(uses: Uses, path: str | os.PathLike[str]) -> None:
+    """Write the smallest policy for what was recorded. Without a request nothing is written."""
+    if len(uses):
+        Path(path).write_bytes(orjson.dumps(uses.policy(), option=orjson.OPT_INDENT_2) + b"\n")

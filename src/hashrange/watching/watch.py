@@ -62,12 +62,12 @@ class Watch:
 
 
 class Passage:
-    """One watched request. `bill` is what it consumed, once that is known; `records`: whether there are
-    recorders or a tape; `counts`: whether there are those or onlookers."""
+    """One watched request. `caller` is who has sent it, in the account whose tables it names; `bill` is what
+    it consumed, once that is known; `records`: whether there are recorders or a tape; `counts`: whether there
+    are those or onlookers."""
 
     __slots__ = (
         "_began",
-        "_caller",
         "_fate",
         "_left",
         "_line",
@@ -78,6 +78,7 @@ class Passage:
         "_watch",
         "_where",
         "bill",
+        "caller",
         "counts",
         "records",
     )
@@ -86,7 +87,11 @@ class Passage:
         self._watch = watch
         self._operation = operation
         self._request = request
-        self._caller = caller
+        if caller.identified is not None:
+            from hashrange.access.judging import acting
+
+            caller = acting(operation, request, caller, watch.settings)
+        self.caller = caller
         self._fate: Fate | None = None
         self._left = NONE_LEFT
         self.bill: Bill = NO_BILL
@@ -111,13 +116,13 @@ class Passage:
         left = NONE_LEFT
         watch = self._watch
         if watch.faults is not None:
-            fate = self._fate = watch.faults.decide(self._operation, self._request, self._caller)
+            fate = self._fate = watch.faults.decide(self._operation, self._request, self.caller)
             if fate is not None:
                 if fate.error is not None and not fate.performed:
                     raise fate.error
                 left = fate.left
         if watch.lab is not None:
-            left |= watch.lab.left(self._operation, self._request, self._caller)
+            left |= watch.lab.left(self._operation, self._request, self.caller)
         self._left = left
         return left
 
@@ -125,12 +130,12 @@ class Passage:
         """The body that the engine runs instead of the request's own. It first decides whether policies allow
         the request, if its caller is identified. `now` is the database's time."""
         watch = self._watch
-        if self._caller.identified is not None:
+        if self.caller.identified is not None:
             from hashrange.access.judging import judged
 
-            body = judged(body, self._operation, self._request, self._caller, watch.settings, now)
+            body = judged(body, self._operation, self._request, self.caller, watch.settings, now)
         if watch.lab is not None:
-            body = watch.lab.body(entry, self._operation, self._request, self._caller, body)
+            body = watch.lab.body(entry, self._operation, self._request, self.caller, body)
         return body
 
     def end(self, error: Exception | None, answer: Answer | None) -> tuple[Exception | None, float]:
@@ -167,7 +172,7 @@ class Passage:
         sight = Sight(
             self._operation,
             self._request,
-            self._caller,
+            self.caller,
             perf_counter() - self._began + delay_seconds,
             error,
             self.bill,
@@ -184,7 +189,7 @@ class Passage:
     ) -> None:
         watch = self._watch
         code = "" if error is None else error.code if isinstance(error, ServiceError) else _FAULT
-        scope = scope_of(self._caller.account_id, self._caller.region, watch.settings)
+        scope = scope_of(self.caller.account_id, self.caller.region, watch.settings)
         record = noting.record(
             self._operation,
             self._where,
@@ -192,7 +197,7 @@ class Passage:
             self.bill,
             is_scan=noting.scans(self._operation, self._statement, watch.engine, scope),
             answer_bytes=0 if error is not None else answer_bytes,
-            attempt=self._caller.attempt,
+            attempt=self.caller.attempt,
             error=code,
             line=self._line,
         )
@@ -202,7 +207,7 @@ class Passage:
         if tape is not None:
             seconds = perf_counter() - self._began + delay_seconds
             answer = answer if error is None else None
-            tape.take(record, self._sent, self._caller, self._began, seconds, error, answer)
+            tape.take(record, self._sent, self.caller, self._began, seconds, error, answer)
 
     def encoding(self, encode: Encode) -> Encode:
         """`encode`; for those who record or look on, it also counts the items of the answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,46 @@ def test_a_large_request_is_judged_too(endpoint: str, admin: Any) -> None:
     reader.put_item(TableName="scores", Item=large)
     error = refusal(reader.put_item, TableName="scores", Item=large | {"user": {"S": "admin"}})
     assert error[0] == "AccessDeniedException"
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_allowed"),
+    [
+        ({"IpAddress": {"aws:SourceIp": ["127.0.0.0/8", "::1"]}}, True),
+        ({"NotIpAddress": {"aws:SourceIp": ["127.0.0.0/8", "::1"]}}, False),
+        ({"IpAddress": {"aws:SourceIp": "203.0.113.0/24"}}, False),
+        ({"Null": {"aws:SourceIp": "true"}}, False),
+        ({"StringLike": {"aws:UserAgent": "Boto3/*"}}, True),
+        ({"StringLike": {"aws:UserAgent": "curl/*"}}, False),
+        ({"StringEquals": {"aws:Referer": "https://example.com/"}}, True),
+        ({"Bool": {"aws:SecureTransport": "true"}}, False),
+    ],
+)
+def test_what_the_connection_says(condition: Any, is_allowed: bool) -> None:
+    statement = {"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": condition}
+    key = {"id": "AKIDALICE", "secret": "the-secret-of-alice"}
+    policies = [{"Version": "2012-10-17", "Statement": statement}]
+    users = {"accounts": {ACCOUNT: {"users": {"alice": {"policies": policies, "keys": [key]}}}}}
+    with Database.in_memory() as database:
+        database.interest.judge(Gate(read(users), SystemClock().now, strict=True))
+        with running(database) as url:
+            alice = client(url, key["id"], key["secret"])
+
+            def refer(request: Any, **_: Any) -> None:
+                request.headers["Referer"] = "https://example.com/"
+
+            alice.meta.events.register("before-sign.dynamodb", refer)
+            if is_allowed:
+                assert alice.list_tables()["TableNames"] == []
+            else:
+                assert refusal(alice.list_tables)[0] == "AccessDeniedException"
+
+
+def test_no_client_can_say_where_it_is(endpoint: str) -> None:
+    host, port = endpoint.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n:source: 203.0.113.9\r\n\r\n")
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_session_has_a_token(endpoint: str, admin: Any) -> None:

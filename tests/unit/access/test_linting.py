@@ -53,8 +53,8 @@ def test_a_sound_policy_has_no_findings() -> None:
         ),
         ({"Action": "dynamodb:GetItems"}, "dynamodb:getitems matches no action of DynamoDB"),
         (
-            {"effect": "Deny", "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}},
-            "IpAddress aws:SourceIp: no request to Hashrange ever has this key",
+            {"effect": "Deny", "Condition": {"StringEquals": {"aws:SourceVpc": "vpc-1"}}},
+            "StringEquals aws:SourceVpc: no request to Hashrange ever has this key",
         ),
         ({"NotAction": "dynamodb:Scan"}, "Allow with NotAction permits every other action"),
         ({"Condition": {"StringEquals": {"aws:username": "a*"}}}, "knows no wildcards"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from hashrange.access.policies import (
     evaluate,
     parse,
 )
+from hashrange.access.policies.conditions import OPERATORS
+from hashrange.operations.policies.operators import OPERATORS as NAMES
 
 ACCOUNT = "123456789012"
 OTHER = "444455556666"
@@ -137,7 +140,7 @@ def test_resource(pattern: str, resource: str, matches: bool) -> None:
         ({"NumericGreaterThan": {"aws:username": "10"}}, "100", True),
         ({"NumericGreaterThanEquals": {"aws:username": "10"}}, "10", True),
         ({"NumericGreaterThanEquals": {"aws:username": "10"}}, "many", False),
-        ({"NumericEquals": {"aws:username": "NaN"}}, "NaN", False),
+        ({"NumericEquals": {"aws:username": "1"}}, "NaN", False),
         ({"DateEquals": {"aws:username": "2026-01-01T00:00:00Z"}}, "1767225600", True),
         ({"DateNotEquals": {"aws:username": "2026-01-01"}}, "2026-01-01T00:00:00Z", False),
         ({"DateLessThan": {"aws:username": "2026-06-01T00:00:00Z"}}, "2026-01-01T00:00:00Z", True),
@@ -195,6 +198,10 @@ def test_an_operator_compares_the_value(condition: dict[str, Any], value: str, m
 )
 def test_an_operator_without_the_key(operator: str, value: str, without_the_key: bool) -> None:
     assert holds({operator: {"aws:sourcevpc": value}}) is without_the_key
+
+
+def test_every_operator_has_a_comparison() -> None:
+    assert set(OPERATORS) == NAMES
 
 
 def test_if_exists_compares_a_key_that_exists() -> None:
@@ -268,6 +275,7 @@ def test_conditions_are_and_ed_and_values_are_or_ed() -> None:
         ("${*}", "x", False),
         ("a${?}${$}", "a?$", True),
         ("${}", "", False),
+        ("*${aws:unknown}", "x", False),
     ],
 )
 def test_variables(pattern: str, value: str, matches: bool) -> None:
@@ -275,6 +283,14 @@ def test_variables(pattern: str, value: str, matches: bool) -> None:
     assert holds({"StringLike": {"aws:UserAgent": pattern}}, **keys) is matches
     deny = policy(statement(), statement("Deny", Condition={"StringLike": {"aws:UserAgent": pattern}}))
     assert decide(deny, asked(**keys)).allowed is not matches
+
+
+@pytest.mark.parametrize("operator", ["StringNotEquals", "StringNotLike", "ForAnyValue:StringNotEquals"])
+@pytest.mark.parametrize("values", ["${aws:unknown}", ["x", "${aws:unknown}"]])
+def test_a_negated_operator_is_false_without_the_value_of_a_variable(operator: str, values: Any) -> None:
+    condition = {operator: {"aws:UserAgent": values}}
+    assert not holds(condition, aws__useragent="alice")
+    assert holds(condition, aws__useragent="alice", aws__unknown="bob")
 
 
 def test_the_value_of_a_variable_is_no_wildcard() -> None:
@@ -332,7 +348,9 @@ SESSION_ALLOWED = resource_policy({"AWS": SESSION.arn})
         (ALICE, Attached(resource=(ACCOUNT_ALLOWED,)), False, "identity-based policy"),
         (ALICE, Attached(resource=(ACCOUNT_ALLOWED,), identity=(ALLOW,)), True, "identity-based policy"),
         (ALICE, Attached(resource=(EVERYBODY_ALLOWED,)), True, "resource-based policy"),
-        (ALICE, Attached(resource=(EVERYBODY_ALLOWED,), boundary=(NEITHER,)), False, "identity-based policy"),
+        (ALICE, Attached(resource=(EVERYBODY_ALLOWED,), boundary=(NEITHER,)), True, "resource-based policy"),
+        (ALICE, Attached(resource=(EVERYBODY_ALLOWED,), boundary=(DENY,)), False, "permissions boundary"),
+        (SESSION, Attached(resource=(EVERYBODY_ALLOWED,), session=(NEITHER,)), True, "resource-based policy"),
         (ALICE, Attached(resource=(EVERYBODY_ALLOWED,), identity=(DENY,)), False, "identity-based policy"),
         (ALICE, Attached(identity=(ALLOW,), resource=(resource_policy("*", "Deny"),)), False,
          "resource-based policy"),
@@ -378,6 +396,13 @@ def test_not_principal_of_a_deny_spares_whom_it_lists_completely(
         resource=(EVERYBODY_ALLOWED, resource_policy({"AWS": listed}, "Deny", "NotPrincipal")),
     )
     assert evaluate(asked(principal=principal), attached).allowed is not denied
+
+
+def test_not_principal_of_a_deny_spares_nobody_who_has_a_boundary() -> None:
+    deny = resource_policy({"AWS": [ALICE.arn, ACCOUNT]}, "Deny", "NotPrincipal")
+    attached = Attached(identity=(ALLOW,), resource=(deny,))
+    assert evaluate(asked(), attached).allowed
+    assert not evaluate(asked(), replace(attached, boundary=(ALLOW,))).allowed
 
 
 def test_not_principal_of_an_allow_is_everybody_else() -> None:
@@ -455,6 +480,11 @@ def test_a_decision_says_which_statement_and_why() -> None:
         ({"Statement": statement(Condition={"ForAll:Bool": {"a": "b"}})}, "is not a condition operator"),
         ({"Statement": statement(Condition={"NullIfExists": {"a": "true"}})}, "Null takes neither"),
         ({"Statement": statement(Condition={"Bool": {"a": "maybe"}})}, "must be true or false, not 'maybe'"),
+        ({"Statement": statement(Condition={"NumericEquals": {"a": "many"}})}, "be a number, not 'many'"),
+        ({"Statement": statement(Condition={"NumericLessThan": {"a": "NaN"}})}, "be a number, not 'NaN'"),
+        ({"Statement": statement(Condition={"DateEquals": {"a": "never"}})}, "must be a date in ISO 8601"),
+        ({"Statement": statement(Condition={"NotIpAddress": {"a": "10.0.0"}})}, "must be an IP address"),
+        ({"Statement": statement(Condition={"BinaryEquals": {"a": "%"}})}, "must be in base64, not '%'"),
         ({"Statement": statement(Condition={"StringEquals": {"a": []}})}, "there is no value"),
         ({"Statement": statement(Condition={"StringEquals": {"a": None}})}, "must be a string, a number"),
         ({"Statement": [statement(Sid="A"), statement(Sid="A")]}, "two statements have the same Sid"),

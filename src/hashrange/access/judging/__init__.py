@@ -2,13 +2,16 @@
 
     acts        a request as actions on resources, each with its condition keys
     statements  the same for PartiQL
+    batches     a batch of statements, in which one that is not allowed fails by itself
     attributes  the names of the attributes that a request uses
     judge       decides in the transaction of the request, with the policies of its tables
+    accounts    requests to the tables of another account
     known       the names of all actions
     gate        verifies who signs the requests of a server: off, soft or strict
 """
 
+from hashrange.access.judging.accounts import acting
 from hashrange.access.judging.gate import Gate
 from hashrange.access.judging.judge import Identified, judged
 
-__all__ = ["Gate", "Identified", "judged"]
+__all__ = ["Gate", "Identified", "acting", "judged"]

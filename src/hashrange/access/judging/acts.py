@@ -76,8 +76,8 @@ class Act:
 
 
 def acts(operation: str, request: Request) -> tuple[Act, ...]:
-    """The acts of a request that has been checked."""
-    if operation in ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction"):
+    """The acts of a request that has been checked, and is not a BatchExecuteStatement (`batches`)."""
+    if operation in ("ExecuteStatement", "ExecuteTransaction"):
         # Imported here, because most programs use no statements.
         from hashrange.access.judging.statements import statement_acts
 

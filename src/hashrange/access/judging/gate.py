@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from hashrange.access.authorization import SOURCE
 from hashrange.access.directory import Directory
-from hashrange.access.judging.judge import Identified
+from hashrange.access.judging.judge import WOULD_REFUSE, Identified
 from hashrange.access.signatures import Key, Verifier
 from hashrange.access.signing import OPERATORS
 from hashrange.access.users import ADMIN, Identity, Users
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _SHOWN_CHARS_MAX = 128
+_KEYS_OF_HEADERS: Final = {
+    "aws:useragent": b"user-agent",
+    "aws:referer": b"referer",
+    "aws:sourceip": SOURCE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,7 @@ class Gate:
             if self.strict:
                 raise
             fields = {"key": caller.access_key[:_SHOWN_CHARS_MAX], "error": error.code, "why": error.message}
-            _log.warning("strict would refuse a request", extra={"fields": fields})
+            _log.warning(WOULD_REFUSE, extra={"fields": fields})
             return caller
         identity: Identity = key.owner
         identified = Identified(identity, self.connection_keys(headers), self.strict)
@@ -128,8 +134,9 @@ class Gate:
 
     def connection_keys(self, headers: Mapping[bytes, bytes]) -> dict[str, tuple[str, ...]]:
         """The condition keys that the connection gives."""
-        agent = headers.get(b"user-agent", b"").decode("latin-1")
         keys: dict[str, tuple[str, ...]] = {"aws:securetransport": self._secure}
-        if agent:
-            keys["aws:useragent"] = (agent,)
+        for name, header in _KEYS_OF_HEADERS.items():
+            value = headers.get(header)
+            if value:
+                keys[name] = (value.decode("latin-1"),)
         return keys

@@ -4,9 +4,9 @@ The decision is made where the request runs, because it needs the table: the att
 and its policy. They are those that the request itself sees, so a policy that is changed at the same time
 counts either for all of a request or for nothing of it.
 
-Unless regions have tables of their own, a resource is named with the caller's region. A resource of another
-account is refused: `policies` judges access across accounts, but operations cannot reach the tables of
-another account yet.
+Unless regions have tables of their own, a resource is named with the caller's region. A request that reaches
+the tables of another account (`accounts`) is executed in that account: then the caller's `account_id` is the
+owner's, and the identity's account is the caller's own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from typing import Any, Final
 import orjson
 
 from hashrange.access.judging.acts import EVERYTHING, Act, Attributes, Keys, acts
-from hashrange.access.policies import Attached, Decision, Policy, PolicyError, Request, evaluate, parse
+from hashrange.access.policies import (
+    Attached,
+    Decision,
+    Policy,
+    PolicyError,
+    Request,
+    Uses,
+    evaluate,
+    parse,
+)
 from hashrange.access.policies.requests import principal_keys
 from hashrange.access.users import Identity
 from hashrange.errors import AccessDeniedException
@@ -34,6 +43,9 @@ from hashrange.values import AttributeValue
 
 _log = logging.getLogger(__name__)
 
+WOULD_REFUSE: Final = "strict would refuse a request"
+"""The event of the log; `hashrange policy suggest` reads it."""
+_LEADING_KEYS: Final = "dynamodb:leadingkeys"
 _ORDINALS: Final = ("first", "second", "third", "fourth")
 _POLICIES_MAX: Final = 200
 # Whoever may change policies has to be able to mend one that cannot be read.
@@ -43,11 +55,13 @@ _MENDING: Final = frozenset({"GetResourcePolicy", "PutResourcePolicy", "DeleteRe
 @dataclass(frozen=True, slots=True, eq=False)
 class Identified:
     """Who has signed a request. `keys` are the condition keys that the connection gives. `refuses`: what
-    policies do not allow is refused, and not only logged."""
+    policies do not allow is refused, and not only logged. `uses` gets what the requests do, if it is
+    recorded."""
 
     identity: Identity
     keys: Mapping[str, tuple[str, ...]]
     refuses: bool = True
+    uses: Uses | None = None
 
 
 def judged(
@@ -60,21 +74,29 @@ def judged(
 ) -> Callable[[Any], Any]:
     """The body of a request, which first decides whether policies allow the request: it raises
     AccessDeniedException. `now` is the time of the condition keys, in epoch seconds."""
-    judge = _Judge(caller, settings, now)
+    judge = Judge(caller, settings, now)
+    if operation == "BatchExecuteStatement":
+        from hashrange.access.judging.batches import judged_batch
+
+        return judged_batch(judge, body, request, caller, settings, now)
     wanted = acts(operation, request)
 
     def judged_body(reader: Any) -> Any:
         for act in wanted:
-            judge.check(act, reader)
+            refusal = judge.refusal(act, reader)
+            if refusal is not None:
+                raise AccessDeniedException(refusal)
         return body(reader)
 
     return judged_body
 
 
-class _Judge:
+class Judge:
     """Decides the acts of one request."""
 
-    __slots__ = ("_account", "_caller", "_identified", "_keys", "_logged", "_scope", "_settings")
+    __slots__ = (
+        *("_account", "_caller", "_identified", "_keys", "_logged", "_owner", "_scope", "_settings"),
+    )
 
     def __init__(self, caller: Caller, settings: Settings, now: float) -> None:
         identified: Identified = caller.identified
@@ -82,6 +104,8 @@ class _Judge:
         self._caller = caller
         self._settings = settings
         self._account = identified.identity.principal.account
+        # (a request that is only logged is executed as its access key says)
+        self._owner = caller.account_id if identified.refuses else self._account
         self._scope = scope_of(caller.account_id, caller.region, settings)
         moment = datetime.fromtimestamp(now, UTC)
         self._keys = {
@@ -91,23 +115,31 @@ class _Judge:
             "aws:epochtime": (str(int(now)),),
             "aws:requestedregion": (caller.region,),
         }
-        self._logged = False
+        self._logged: set[tuple[str, str]] = set()
 
-    def check(self, act: Act, reader: Reader) -> None:
-        """Refuse an act that policies do not allow, or log it."""
+    def refusal(self, act: Act, reader: Reader) -> str | None:
+        """Why policies do not allow an act; None if they do, or if it is only logged that they do not."""
         decision = self.decide(act, reader)
         if decision.allowed:
-            return
+            return None
         if self._identified.refuses:
-            raise AccessDeniedException(decision.message())
-        if not self._logged:
-            self._logged = True  # a body may run several times
-            fields = {"action": act.action, "why": "; ".join(decision.explained())}
-            _log.warning("strict would refuse a request", extra={"fields": fields})
+            return decision.message()
+        use = act.action, decision.request.resource
+        if use not in self._logged:
+            self._logged.add(use)  # a body may run several times
+            fields = {
+                "user": decision.request.principal.arn,
+                "action": act.action,
+                "resource": decision.request.resource,
+                "leading_keys": decision.request.keys.get(_LEADING_KEYS),
+                "why": "; ".join(decision.explained()),
+            }
+            _log.warning(WOULD_REFUSE, extra={"fields": fields})
+        return None
 
     def decide(self, act: Act, reader: Reader) -> Decision:
         arn, account = self._resource(act)
-        table = self._table(arn, reader) if account == self._account else None
+        table = self._table(arn, reader) if account == self._owner else None
         keys: Keys = {**self._keys, **act.keys, "aws:resourceaccount": (account,)}
         policies: tuple[Policy, ...] = ()
         if table is not None:
@@ -117,6 +149,8 @@ class _Judge:
         identity = self._identified.identity
         attached = Attached(identity.policies, policies, identity.boundary, identity.session)
         asked = Request(identity.principal, f"dynamodb:{act.action}", arn, account, keys)
+        if self._identified.uses is not None:
+            self._identified.uses.add(asked.action, arn, keys.get(_LEADING_KEYS))
         return evaluate(asked, attached)
 
     def _resource(self, act: Act) -> tuple[str, str]:
@@ -203,7 +237,7 @@ def _named(place: int, values: list[AttributeValue]) -> Keys:
     texts = tuple(dict.fromkeys(map(_text, values)))
     keys: Keys = {f"dynamodb:{_ORDINALS[place]}partitionkeyvalues": texts}
     if place == 0:
-        keys["dynamodb:leadingkeys"] = texts
+        keys[_LEADING_KEYS] = texts
     return keys
 
 

@@ -22,9 +22,9 @@ KNOWN_ACTIONS: Final = (
 
 KNOWN_KEYS: Final = frozenset({
     "aws:currenttime", "aws:epochtime", "aws:principalaccount", "aws:principalarn",
-    "aws:principalisawsservice", "aws:principaltag/", "aws:principaltype", "aws:requestedregion",
-    "aws:requesttag/", "aws:resourceaccount", "aws:resourcetag/", "aws:securetransport", "aws:tagkeys",
-    "aws:useragent", "aws:userid", "aws:username",
+    "aws:principalisawsservice", "aws:principaltag/", "aws:principaltype", "aws:referer",
+    "aws:requestedregion", "aws:requesttag/", "aws:resourceaccount", "aws:resourcetag/",
+    "aws:securetransport", "aws:sourceip", "aws:tagkeys", "aws:useragent", "aws:userid", "aws:username",
     "dynamodb:attributes", "dynamodb:enclosingoperation", "dynamodb:firstpartitionkeyvalues",
     "dynamodb:fourthpartitionkeyvalues", "dynamodb:fulltablescan", "dynamodb:leadingkeys",
     "dynamodb:returnconsumedcapacity", "dynamodb:returnvalues", "dynamodb:secondpartitionkeyvalues",

@@ -11,7 +11,6 @@ from typing import Final
 
 from hashrange import partiql
 from hashrange.access.judging.acts import Act, Keys, StatementAct
-from hashrange.errors import ServiceError
 from hashrange.expressions.tree import Node, Path, UpdateTree, walk
 from hashrange.operations.context import Request
 from hashrange.partiql import Prepared
@@ -29,25 +28,16 @@ _RETURNED: Final = {
 
 
 def statement_acts(operation: str, request: Request) -> Iterator[Act]:
-    """The acts of a request of statements. A statement of a batch that is not valid is none: it gets its own
-    error, and reads and writes nothing."""
+    """The acts of an ExecuteStatement or an ExecuteTransaction; `batches` has those of a batch."""
+    for content in request.get("TransactStatements") or (request,):
+        yield statement_act(operation, content, request)
+
+
+def statement_act(operation: str, content: Request, request: Request) -> Act:
+    """The act of one statement: `content` is its member of the request. Raises the errors of statements."""
     more: Keys = {"dynamodb:returnconsumedcapacity": (request.get("ReturnConsumedCapacity") or "NONE",)}
     if operation == "ExecuteTransaction":
         more["dynamodb:enclosingoperation"] = (operation,)
-    if operation == "ExecuteStatement":
-        yield _act(request, more)
-        return
-    for content in request.get("Statements") or request.get("TransactStatements") or ():
-        try:
-            act = _act(content, more)
-        except ServiceError:
-            if operation != "BatchExecuteStatement":
-                raise
-            continue
-        yield act
-
-
-def _act(content: Request, more: Keys) -> Act:
     prepared = partiql.prepare(content["Statement"])
     statement = prepared.statement
     values = dict(prepared.constants)

@@ -7,6 +7,7 @@
     evaluation  decides: `evaluate`, `Attached`, `Decision`
     errors      the error of a document that is no policy
     linting     what is wrong or has no effect in a document: `lint`
+    suggesting  the smallest policy for what was recorded: `Uses`
 
 Pure functions: no storage, no clock, no knowledge of DynamoDB except the names that `linting` knows.
 Sources: IAM User Guide, "IAM JSON policy elements reference", "Policy evaluation logic", "Cross-account
@@ -18,6 +19,7 @@ from hashrange.access.policies.documents import Policy, PolicyError, Statement, 
 from hashrange.access.policies.evaluation import Attached, Decision, evaluate
 from hashrange.access.policies.linting import Finding, lint
 from hashrange.access.policies.requests import Principal, Request
+from hashrange.access.policies.suggesting import Uses
 
 __all__ = [
     "Attached",
@@ -28,6 +30,7 @@ __all__ = [
     "Principal",
     "Request",
     "Statement",
+    "Uses",
     "evaluate",
     "lint",
     "parse",

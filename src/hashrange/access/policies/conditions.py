@@ -23,19 +23,23 @@ import binascii
 import operator as operators
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
 from hashrange import pace
 from hashrange.access.policies.errors import PolicyError
 from hashrange.access.policies.patterns import Keys, arn_fits, fits, plain, substituted
-
-FOR_ALL: Final = "forallvalues"
-FOR_ANY: Final = "foranyvalue"
-_IF_EXISTS: Final = "ifexists"
-_NULL: Final = "null"
+from hashrange.operations.policies.operators import (
+    FOR_ALL,
+    FOR_ANY,
+    NULL,
+    exists,
+    fault,
+    moment,
+    number,
+    parts_of,
+)
 
 MULTIVALUED: Final = frozenset({
     "dynamodb:leadingkeys", "dynamodb:firstpartitionkeyvalues", "dynamodb:secondpartitionkeyvalues",
@@ -73,7 +77,7 @@ class Condition:
         version knows policy variables."""
         pace.point()
         found = keys.get(self.key)
-        if self.operator == _NULL:
+        if self.operator == NULL:
             return (found is None or not found) is (self.values[0].lower() == "true")
         is_negated, test = OPERATORS[self.operator]
         if self.qualifier == FOR_ALL:
@@ -87,11 +91,18 @@ class Condition:
         return self._one(found[0], test, is_negated, keys, variables)
 
     def _one(self, value: str, test: Test, is_negated: bool, keys: Keys, variables: bool) -> bool:
-        """Whether one value of the request fits any value of the policy; none, if the operator is negated."""
+        """Whether one value of the request fits any value of the policy; none, if the operator is negated.
+
+        A variable without a value makes its value of the policy fit nothing, and a negated operator false: it
+        cannot be known what the request's value must not be.
+        """
         for written in self.values:
             pace.point()
             wanted = substituted(written, keys) if variables else written
-            if wanted is not None and test(wanted, value):
+            if wanted is None:
+                if is_negated:
+                    return False
+            elif test(wanted, value):
                 return not is_negated
         return is_negated
 
@@ -100,7 +111,7 @@ class Condition:
         found = keys.get(self.key)
         has = "does not have the key" if found is None else f"has {_listed(found)}"
         reason = f"{self.text}: the request {has}, the policy has {_listed(self.values)}"
-        if found and self.is_multivalued and not self.qualifier and self.operator != _NULL:
+        if found and self.is_multivalued and not self.qualifier and self.operator != NULL:
             reason += "; the key may have several values, so only ForAllValues and ForAnyValue match it"
         return reason
 
@@ -108,20 +119,18 @@ class Condition:
 def read_condition(operator: str, key: str, values: Any, where: str) -> Condition:
     """One condition of a document. Raises `PolicyError`."""
     listed = values if isinstance(values, list) else [values]
-    qualifier, _, name = operator.lower().rpartition(":")
-    if_exists = name.endswith(_IF_EXISTS)
-    name = name.removesuffix(_IF_EXISTS)
-    if qualifier not in ("", FOR_ALL, FOR_ANY) or name not in (*OPERATORS, _NULL):
+    qualifier, name, if_exists = parts_of(operator)
+    if not exists(operator):
+        if name == NULL:
+            raise PolicyError(f"{where}: Null takes neither IfExists nor ForAllValues nor ForAnyValue")
         raise PolicyError(f"{where}: {operator!r} is not a condition operator")
-    if name == _NULL and (if_exists or qualifier):
-        raise PolicyError(f"{where}: Null takes neither IfExists nor ForAllValues nor ForAnyValue")
     texts = tuple(_text(value, f"{where}, {operator} {key}") for value in listed)
     if not texts:
         raise PolicyError(f"{where}, {operator} {key}: there is no value")
-    if name in (_NULL, "bool"):
-        for text in texts:
-            if text.lower() not in ("true", "false") and "${" not in text:
-                raise PolicyError(f"{where}, {operator} {key} must be true or false, not {text!r}")
+    for text in texts:
+        form = fault(operator, text)
+        if form:
+            raise PolicyError(f"{where}, {operator} {key} must be {form}, not {text!r}")
     return Condition(name, qualifier, if_exists, key.lower(), texts, f"{operator} {key}")
 
 
@@ -147,25 +156,6 @@ def _equals(wanted: str, value: str) -> bool:
 
 def _equals_in_any_case(wanted: str, value: str) -> bool:
     return plain(wanted).lower() == value.lower()
-
-
-def _number(text: str) -> Decimal | None:
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        return None
-    return number if number.is_finite() else None
-
-
-def _moment(text: str) -> Decimal | None:
-    """Seconds since the epoch, of ISO 8601 or of a number."""
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return _number(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return Decimal(str(moment.timestamp()))
 
 
 def _ordered(
@@ -214,10 +204,10 @@ OPERATORS: Final[Mapping[str, tuple[bool, Test]]] = {
     "stringnotequalsignorecase": (True, _equals_in_any_case),
     "stringlike": (False, fits),
     "stringnotlike": (True, fits),
-    **{f"numeric{name}": (False, _ordered(_number, order)) for name, order in _ORDERS.items()},
-    "numericnotequals": (True, _ordered(_number, operators.eq)),
-    **{f"date{name}": (False, _ordered(_moment, order)) for name, order in _ORDERS.items()},
-    "datenotequals": (True, _ordered(_moment, operators.eq)),
+    **{f"numeric{name}": (False, _ordered(number, order)) for name, order in _ORDERS.items()},
+    "numericnotequals": (True, _ordered(number, operators.eq)),
+    **{f"date{name}": (False, _ordered(moment, order)) for name, order in _ORDERS.items()},
+    "datenotequals": (True, _ordered(moment, operators.eq)),
     "bool": (False, _bool),
     "binaryequals": (False, _binary),
     "ipaddress": (False, _address),

@@ -7,20 +7,22 @@
        the resource's policy allows   then nothing is needed of
        an IAM user by its ARN         identity policies, permissions boundary, session policies
        a session by its ARN           identity policies, permissions boundary, session policies
-       a role by its ARN, or "*"      identity policies
+       everybody, "*"                 identity policies, permissions boundary, session policies
+       a role by its ARN              identity policies
        the account                    nothing: it only lets the account decide
 
 3. From another account: the caller's side as above, and the resource's policy, must both allow.
 
 The root user of an account needs no identity policy. Source: IAM User Guide, "Policy evaluation logic" (for
-requests within a single account, and cross-account) and "Permissions boundaries for IAM entities". Policies
-of organizations (SCP, RCP) do not exist here.
+requests within a single account, and cross-account) and "Permissions boundaries for IAM entities". For "*"
+the guide says so of statements with a condition on aws:PrincipalArn; that a condition makes no difference to
+whom a statement names is [assumed]. Policies of organizations (SCP, RCP) do not exist here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hashrange import pace
@@ -126,6 +128,8 @@ class Decision:
 
 def evaluate(request: Request, attached: Attached) -> Decision:
     """Decide one request. `attached.resource` are the policies of the request's resource."""
+    if attached.boundary is not None:
+        request = replace(request, is_bounded=True)
     for layer, policies in attached.layers():
         denying = _applying(policies, request, allows=False)
         if denying is not None:
@@ -174,9 +178,9 @@ def _suffices(statement: Statement, request: Request, attached: Attached) -> boo
     names = {name for kind, name in statement.principals or () if kind == "AWS"}
     if statement.excludes_principals:
         names = {_EVERYBODY}
-    if principal.arn in names and principal.arn != root_arn(principal.account):
+    if _EVERYBODY in names or (principal.arn in names and principal.arn != root_arn(principal.account)):
         return True
-    if not names & {_EVERYBODY, principal.role_arn}:
+    if principal.role_arn not in names:
         return False
     limits = (attached.boundary, attached.session)
     return all(limit is None or _applying(limit, request, allows=True) for limit in limits)
@@ -202,7 +206,7 @@ def mismatch(statement: Statement, request: Request) -> str | Condition | None:
         return "NotAction" if statement.excludes_actions else "Action"
     if _names_resource(statement, request) is statement.excludes_resources:
         return "NotResource" if statement.excludes_resources else "Resource"
-    if statement.principals is not None and not _is_about(statement, request.principal):
+    if statement.principals is not None and not _is_about(statement, request):
         return "NotPrincipal" if statement.excludes_principals else "Principal"
     for condition in statement.conditions:
         if not condition.holds(request.keys, variables=statement.variables):
@@ -230,17 +234,20 @@ def _names_resource(statement: Statement, request: Request) -> bool:
     return False
 
 
-def _is_about(statement: Statement, principal: Principal) -> bool:
-    """Whether a statement of a resource's policy is about a principal.
+def _is_about(statement: Statement, request: Request) -> bool:
+    """Whether a statement of a resource's policy is about the principal of a request.
 
     NotPrincipal of a Deny spares only a principal all of whose identities it lists: the account's, the role's
-    and its own. Source: IAM User Guide, "AWS JSON policy elements: NotPrincipal".
+    and its own; and nobody who has a permissions boundary. Source: IAM User Guide, "AWS JSON policy elements:
+    NotPrincipal", "Permissions boundaries for IAM entities".
     """
-    listed = statement.principals or ()
+    listed, principal = statement.principals or (), request.principal
     named = [identity for identity in principal.identities if _lists(listed, identity, principal)]
     if not statement.excludes_principals:
         return bool(named)
-    return not named if statement.allows else len(named) < len(principal.identities)
+    if statement.allows:
+        return not named
+    return request.is_bounded or len(named) < len(principal.identities)
 
 
 def _lists(listed: tuple[tuple[str, str], ...], identity: str, principal: Principal) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from hashrange.access.policies.conditions import FOR_ALL, Condition
+from hashrange.access.policies.conditions import Condition
 from hashrange.access.policies.documents import OLD_VERSION, Policy, PolicyError, Statement, parse
 from hashrange.access.policies.patterns import has_variables
 from hashrange.operations.policies.documents import matches
+from hashrange.operations.policies.operators import FOR_ALL
 
 Severity = Literal["error", "danger", "note"]
 

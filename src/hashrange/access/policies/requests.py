@@ -38,7 +38,8 @@ class Request:
 
     `keys` are the context keys of the request by their names in lower case, each with all its values as
     text. A key without values is one whose set is empty; a key that is missing is not in the request.
-    `resource_account` owns the resource.
+    `resource_account` owns the resource. `is_bounded`: the principal has a permissions boundary, which only
+    NotPrincipal needs to know.
     """
 
     principal: Principal
@@ -46,6 +47,7 @@ class Request:
     resource: str
     resource_account: str
     keys: Mapping[str, tuple[str, ...]]
+    is_bounded: bool = False
 
 
 def root_arn(account: str) -> str:

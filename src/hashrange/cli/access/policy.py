@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+import orjson
 
+from hashrange.access.judging.judge import WOULD_REFUSE
 from hashrange.access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
 from hashrange.access.policies import (
     Attached,
@@ -16,6 +18,7 @@ from hashrange.access.policies import (
     PolicyError,
     Principal,
     Request,
+    Uses,
     evaluate,
     lint,
     parse,
@@ -113,6 +116,48 @@ def simulate_command(
         click.echo(line)
     if not decision.allowed:
         raise SystemExit(1)
+
+
+@command.command("suggest")
+@click.argument("logs", nargs=-1, required=True, type=_FILE)
+@click.option("--user", help="Only the requests of this user, by name or ARN.")
+@click.option(
+    "--leading-keys",
+    is_flag=True,
+    help="Allow only the partition keys that the requests named, where all of them named some.",
+)
+def suggest_command(logs: tuple[Path, ...], user: str | None, leading_keys: bool) -> None:
+    """Make the smallest policy that allows what a server with --auth soft would refuse.
+
+    LOGS are the logs of a server with `--auth soft --log-format json`. Give its users what they may do
+    already, or nothing, let the program do all of its work, and attach the policy that this command prints.
+    """
+    uses = Uses()
+    users: set[str] = set()
+    for path in logs:
+        for line in path.read_bytes().splitlines():
+            fields = _refused(line)
+            if fields is None:
+                continue
+            users.add(fields["user"])
+            if user in (None, fields["user"], fields["user"].rpartition("/")[2]):
+                uses.add(f"dynamodb:{fields['action']}", fields["resource"], fields.get("leading_keys"))
+    if not len(uses):
+        found = f"it has those of {', '.join(sorted(users))}" if users else f"it has no line {WOULD_REFUSE!r}"
+        raise click.ClickException(f"the log has no refused request{f' of {user}' if user else ''}: {found}.")
+    document = uses.policy(with_leading_keys=leading_keys)
+    click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
+
+
+def _refused(line: bytes) -> dict[str, Any] | None:
+    """The fields of a line that says what strict would refuse; None for another line."""
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None  # the text of a traceback, for example
+    if not isinstance(fields, dict) or fields.get("event") != WOULD_REFUSE or "resource" not in fields:
+        return None
+    return fields
 
 
 def _lint(document: Any, name: str, *, on_resource: bool = False) -> list[Finding]:

@@ -19,6 +19,7 @@ import orjson
 from hashrange import pace
 from hashrange.errors import INVALID, AccessDeniedException, ValidationException
 from hashrange.limits import POLICY_BYTES_MAX
+from hashrange.operations.policies.operators import exists, fault
 
 OLD_VERSION: Final = "2008-10-17"
 _VERSIONS: Final = (OLD_VERSION, "2012-10-17")
@@ -185,6 +186,11 @@ def _condition(text: str, value: Any) -> Any:
     """The conditions by operator and key; a list of one value is this value."""
     if not isinstance(value, dict) or not all(isinstance(keys, dict) for keys in value.values()):
         raise _syntax(text, value)
+    for operator, keys in value.items():
+        if not exists(operator):
+            raise ValidationException(f"{_DOCUMENT}Invalid Condition type : {operator}")
+        for given in keys.values():
+            _check_values(text, operator, given)
     return {
         operator: {
             key: values[0] if isinstance(values, list) and len(values) == 1 else values
@@ -192,6 +198,20 @@ def _condition(text: str, value: Any) -> Any:
         }
         for operator, keys in value.items()
     }
+
+
+def _check_values(text: str, operator: str, given: Any) -> None:
+    """Refuse what the operator cannot read: a statement with it would never apply."""
+    listed = _listed(given)
+    if not listed:
+        raise _syntax(text, given)
+    for value in listed:
+        pace.point()
+        if not isinstance(value, str | bool | int | float):
+            raise _syntax(text, value)
+        written = str(value).lower() if isinstance(value, bool) else str(value)
+        if fault(operator, written):
+            raise _syntax(text, value)
 
 
 def _check_actions(statement: dict[str, Any], *, is_stream: bool) -> None:
