@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,6 +92,39 @@ def test_the_work_of_a_server_that_died_is_taken_over() -> None:
     # It was only slow: it comes back as one that is new.
     first.tend()
     assert not any(first.owns(unit) for unit in UNITS)
+
+
+def test_a_lease_has_not_expired_if_it_was_renewed_after_the_last_look() -> None:
+    servers = Servers()
+    first, second = servers.start(), servers.start()
+    servers.pass_time(6.0)
+    second.tend()
+    first.tend()
+    servers.pass_time(5.0)
+    assert all(servers.owners(unit) <= 1 for unit in UNITS)
+
+
+def test_a_renewal_that_came_too_late_is_a_new_beginning() -> None:
+    servers = Servers()
+    first, second = servers.start(), servers.start()
+    for _ in range(5):
+        servers.pass_time(RENEW_SECONDS)
+        first.tend()
+        second.tend()
+    write = servers.engine.write
+    servers.pass_time(5.0)
+    second.tend()
+    servers.pass_time(LEASE_SECONDS - 6)
+
+    def slow(body: Any) -> Any:
+        servers.pass_time(3.0)
+        servers.engine.write = write  # type: ignore[method-assign]
+        second.tend()
+        return write(body)
+
+    servers.engine.write = slow  # type: ignore[method-assign]
+    first.tend()
+    assert all(servers.owners(unit) <= 1 for unit in UNITS)
 
 
 events = st.one_of(

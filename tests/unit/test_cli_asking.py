@@ -178,7 +178,7 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
 
     local = {" serve", " check", " migrate", " completion", " healthcheck"}
     local |= {" policy lint", " policy simulate", " tls create", " audit verify", " audit hash"}
-    local |= {" replay"}  # it has --to
+    local |= {" costs prices", " policy suggest", " replay"}  # (replay has --to)
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}
         assert (variables.get("endpoint_url") is not None) == (path not in local), path

@@ -142,7 +142,8 @@ def test_where_the_admin_port_is(
     asked: list[int] = []
 
     def bind(port: int, host: str, token: str, **console: Any) -> Admin:
-        assert (host, token, console) == ("127.0.0.1", "", {"read_only": False, "banner": ""})
+        assert (host, token) == ("127.0.0.1", "")
+        assert console == {"read_only": False, "banner": "", "certificates": None}
         asked.append(port)
         return bind_admin(0)
 

@@ -255,6 +255,7 @@ def headers_read() -> set[str]:
 def test_the_headers_that_are_read_are_known_here() -> None:
     asked = {"access-control-request-headers", "access-control-request-method"}  # echoed, nothing else
     asked.add("accept")  # a list, which may come in parts
+    asked.add("user-agent")  # whatever a client says of itself
     assert headers_read() - asked == {name.lower() for name in HEADERS_READ}
 
 

@@ -8,8 +8,8 @@ Each server renews its lease every RENEW_SECONDS, and reads those of the others.
 its id wins among the present servers (`_weight`), so the work is spread, and few units change hands when a
 server joins or leaves.
 
-Servers do not rely on each other's clocks. A lease expires when its number has not grown for LEASE_SECONDS of
-the reader's own steady clock. A server owns nothing
+Servers do not rely on each other's clocks. A lease has expired for a reader that finds the same number at two
+looks that are more than LEASE_SECONDS of its own steady clock apart. A server owns nothing
 
 - when its own last renewal was LEASE_SECONDS ago, so that others may have taken its units;
 - in its first LEASE_SECONDS beside other servers, because they may still be doing the work of its units.
@@ -57,22 +57,23 @@ class Sharing:
         self._number = 0
         self._renewed: float | None = None
         self._joined = 0.0
+        self._looked = 0.0
         self._others: dict[bytes, _Other] = {}
 
     @property
     def servers(self) -> int:
         """How many servers take part, including this one."""
-        return 1 + len(self._present(self._steady()))
+        return 1 + len(self._present())
 
     def tend(self) -> None:
         """Renew the lease if it is time to do so. Raises what the engine raises."""
         now = self._steady()
         if self._renewed is not None and now - self._renewed < RENEW_SECONDS:
             return
-        lapsed = self._renewed is None or now - self._renewed >= LEASE_SECONDS
         leases = self._engine.write(self._renew)
         # Other servers may see this lease only now, and may have renewed their leases only now.
         seen = self._steady()
+        lapsed = self._renewed is None or seen - self._renewed >= LEASE_SECONDS
         self._number += 1
         self._look(leases, seen)
         if lapsed:
@@ -102,9 +103,12 @@ class Sharing:
                 unchanged = known is not None and known.number == number
                 others[server] = known if known is not None and unchanged else _Other(number, now)
         self._others = others
+        self._looked = now
 
-    def _present(self, now: float) -> list[bytes]:
-        return [server for server, other in self._others.items() if now - other.since <= LEASE_SECONDS]
+    def _present(self) -> list[bytes]:
+        """The servers whose leases had not expired at the last look: another may have been renewed since."""
+        looked = self._looked
+        return [server for server, other in self._others.items() if looked - other.since <= LEASE_SECONDS]
 
     def owns(self, unit: str) -> bool:
         """Whether this server does the work of a unit now."""
@@ -115,7 +119,7 @@ class Sharing:
             return False
         name = unit.encode(errors="surrogatepass")
         own_weight = _weight(self._server, name)
-        return all(own_weight > _weight(server, name) for server in self._present(now))
+        return all(own_weight > _weight(server, name) for server in self._present())
 
     def leave(self) -> None:
         """Give the lease back, so that others need not wait for its end. Raises what the engine raises."""

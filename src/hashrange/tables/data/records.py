@@ -39,7 +39,9 @@ def pack(item: Item, size: int) -> bytes:
 
 
 def size_of(record: bytes) -> int:
-    """The item size of a stored record."""
+    """The item size of a stored record; 0 of a record without a header, which `hashrange check` finds."""
+    if len(record) < HEADER_BYTES:
+        return 0
     return record[1] << 24 | record[2] << 16 | record[3] << 8 | record[4]
 
 
