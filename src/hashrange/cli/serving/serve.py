@@ -253,7 +253,7 @@ def command(
             fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
             fields |= _facts(admin, clock if virtual else None, server_settings)
             link = admin.console_link() if admin is not None else None
-            announce(fields, region, log_format, link, host if warns else None, limits["tls_cert"])
+            announce(fields, region, log_format, link, host if warns else None, limits)
 
         with _errors_of_serving(host, port), recorded(database, limits, server_settings):
             serve(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +12,14 @@ import click
 
 from hashrange import compiled, form
 from hashrange.access.certificates import AUTHORITY
+from hashrange.cli.access.serving import STRICT
 from hashrange.server.access import is_loopback
 
 _log = logging.getLogger("hashrange.cli.serving.serve")
 
 _OPEN: Final = "everybody who can reach the port can read and change all data"
 _TRUST: Final = "# and AWS_CA_BUNDLE=FILE, if the machine does not trust the certificate's authority already"
+_KEY: Final = "AWS_ACCESS_KEY_ID=YOUR-KEY AWS_SECRET_ACCESS_KEY=ITS-SECRET"
 _ATTENTION: Final = """
     !! Everybody who can reach this port can read and change all data, with any credentials. Use
     !! --auth strict, or let only machines that you trust reach it, or use --host 127.0.0.1.
@@ -29,16 +32,16 @@ def announce(
     log_format: str,
     console_link: str | None,
     open_on: str | None,
-    certificate: Path | None = None,
+    given: Mapping[str, Any],
 ) -> None:
     """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
-    is for the user's eyes and not for the log. `certificate` is that of a server that speaks TLS."""
+    is for the user's eyes and not for the log. `given` are the options of access and TLS."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
-        ca = authority_of(certificate)
-        click.echo(welcome(fields, region, console_link, warns=open_on is not None, ca=ca))
+        ca, strict = authority_of(given["tls_cert"]), given["auth"] == STRICT
+        click.echo(welcome(fields, region, console_link, warns=open_on is not None, ca=ca, strict=strict))
 
 
 def authority_of(certificate: Path | None) -> str | None:
@@ -63,14 +66,16 @@ def welcome(
     *,
     warns: bool,
     ca: str | None = None,
+    strict: bool = False,
 ) -> str:
     """The text for the user who starts a server: where it listens, where the data is, how programs reach
-    it."""
+    it. `strict`: only those who have a key have access."""
     endpoint = fields["endpoint"]
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
     trust = "" if ca is None else f"\n    {_TRUST if ca == '' else f'export AWS_CA_BUNDLE={ca}'}"
+    key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
     return f"""
 Hashrange {fields["version"]}
@@ -84,7 +89,7 @@ Hashrange {fields["version"]}
 Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
 
     export AWS_ENDPOINT_URL_DYNAMODB={endpoint} AWS_ENDPOINT_URL_DYNAMODB_STREAMS={endpoint}
-    export AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any AWS_REGION={region} AWS_DEFAULT_REGION={region}\
+    export {key} AWS_REGION={region} AWS_DEFAULT_REGION={region}\
 {trust}
     aws dynamodb list-tables
 
