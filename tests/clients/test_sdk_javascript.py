@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from hashrange.clock import VirtualClock
+from hashrange.database import Database, Settings
+from hashrange.server.run import running
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
@@ -61,3 +65,23 @@ def test_guide(
         ],
         "gone": "SUCCESS",
     }
+
+
+def test_a_throttled_put_is_tried_again(
+    run_node: Callable[..., dict[str, Any]],
+    client_environment: dict[str, str],
+) -> None:
+    clock = VirtualClock(1_767_225_600, frozen=True)
+    database = Database.in_memory(settings=Settings(throttle=True), clock=clock)
+    with database, running(database) as endpoint:
+        client_environment["AWS_ENDPOINT_URL_DYNAMODB"] = endpoint
+        answer = run_node("throttled.mjs", "orders")
+    (reason,) = answer.pop("reasons")
+    assert answer == {
+        "attempts": [1, 1],
+        "name": "ProvisionedThroughputExceededException",
+        "failed": 3,
+        "retryable": None,
+    }
+    assert reason["reason"] == "TableWriteProvisionedThroughputExceeded"
+    assert reason["resource"].endswith(":table/orders")
