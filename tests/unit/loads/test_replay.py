@@ -95,6 +95,7 @@ def test_other_outcomes_are_named(recorded: Path) -> None:
     assert result.exit_code == 0
     assert "  PutItem orders at " in result.stdout
     assert "was 200, is ResourceNotFoundException: Requested resource not found" in result.stdout
+    assert "tables are missing there: --create-tables makes them" in result.stdout
 
 
 def test_tables_may_have_other_names(recorded: Path) -> None:

@@ -15,6 +15,7 @@ from hashrange.operations import REGISTRY
 from hashrange.recordings import reader
 from hashrange.recordings.reader import NotARecording, Recording
 
+_ABSENT: Final = "ResourceNotFoundException"
 _EPILOG: Final = """\b
 Examples:
   hashrange replay monday.hashrange --to http://127.0.0.1:8000 --create-tables
@@ -159,6 +160,8 @@ def _tell(summary: Summary, recording: Recording, ended: bool) -> None:
             click.echo(f"errors of {name}: recorded {recorded}; now {now}")
     for example in summary.examples:
         click.echo(f"  {example}")
+    if any(_ABSENT in code for of in summary.operations.values() for code in of.replayed_errors):
+        click.echo("tables are missing there: --create-tables makes them, --tables OLD=NEW names others")
     if summary.left_out:
         click.echo(f"left out: {codes(summary.left_out)} (--operations names what to send)")
     if recording.dropped:
