@@ -182,15 +182,15 @@ def parse_functions(text: str, requests: int) -> dict[str, float]:
 
 def render_totals(counted: dict[str, list[Counted]]) -> str:
     """A row for each workload: the instructions of a request; beside another build, the ratio to it."""
+    heads = ["workload", "instructions a request"]
+    if any(len(builds) == 2 for builds in counted.values()):
+        heads += ["against", "ratio"]
     rows = []
     for name, builds in counted.items():
         row = [name, *(f"{build.in_all:,.0f}" for build in builds)]
         if len(builds) == 2:
             row.append(f"{builds[0].in_all / builds[1].in_all:.3f}")
-        rows.append(row)
-    heads = ["workload", "instructions a request"]
-    if any(len(builds) == 2 for builds in counted.values()):
-        heads += ["against", "ratio"]
+        rows.append(row + [""] * (len(heads) - len(row)))
     return "\n".join(table(heads, rows))
 
 

@@ -445,6 +445,8 @@ def test_instructions_of_two_builds_are_shown_beside_each_other() -> None:
     shown = instructions.render_functions(builds, 5).splitlines()
     assert [cell.strip() for cell in shown[-1].split("|")[1:-1]] == ["start", "60", "75"]
     assert instructions.render_totals({"get": builds[:1]}).splitlines()[-1].count("|") == 3
+    mixed = instructions.render_totals({"get": builds[:1], "get --throttle": builds}).splitlines()
+    assert {line.count("|") for line in mixed} == {5}
 
 
 def test_signed_requests_are_taken_by_a_server_with_the_users_file(tmp_path: Path) -> None:
