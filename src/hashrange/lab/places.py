@@ -10,7 +10,7 @@ from typing import Any
 
 from hashrange.storage.api import Address, Totals
 from hashrange.tables.background import lag
-from hashrange.tables.data import records
+from hashrange.tables.data.records import size_of
 from hashrange.tables.spaces import LAG_SPACE
 
 Position = tuple[bytes, bytes]
@@ -115,8 +115,3 @@ class Noted:
             for entry in (change.before, change.after):
                 if entry is not None:
                     self.touched.append(Touched(change.space, entry[:2], entry.size))
-
-
-def size_of(value: bytes) -> int:
-    """The item size of a record; 0 for a shorter one, such as a place in a queue, which costs nothing."""
-    return records.size_of(value) if len(value) >= records.HEADER_BYTES else 0
