@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import socket
+import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+import certificates
 from hashrange.server import listening
 from hashrange.server.listening import Guests, Listener, bind
 from hashrange.server.run import new_event_loop
@@ -160,6 +164,76 @@ def test_a_client_that_left_stops_nobody(
     monkeypatch.setattr(listening, "accepted", fail_once)
     with_listener(body)
     assert not failures
+    assert events(caplog) == []
+
+
+@pytest.mark.filterwarnings("error")  # of sockets that nobody closed
+@pytest.mark.parametrize("rounds", range(8))
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("make_loop", [new_event_loop, asyncio.new_event_loop], ids=["default", "asyncio"])
+def test_who_arrives_as_it_closes_is_not_left_open(
+    make_loop: Callable[[], asyncio.AbstractEventLoop], secure: bool, rounds: int, tmp_path: Path
+) -> None:
+    """Closing meets the connection at every step of accepting it."""
+    unraisable: list[Any] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        present: set[Greeter] = set()
+        guests = Guests(
+            "test",
+            lambda: Greeter(present),
+            lambda: len(present),
+            10,
+            lambda: REFUSAL,
+            certificates.make(tmp_path).certificates() if secure else None,
+        )
+        sockets = await bind(loop, "127.0.0.1", 0, 100)
+        listener = Listener(sockets, guests, loop)
+        listener.open()
+        await asyncio.sleep(0)  # it waits for connections
+        with socket.create_connection(sockets[0].getsockname(), 30) as client:
+            client.setblocking(False)
+            for _ in range(rounds):
+                await asyncio.sleep(0)
+            await listener.close()
+            if present:
+                assert await loop.sock_recv(client, 100) == b"welcome"
+                return
+            with contextlib.suppress(ConnectionResetError):  # if it was in the kernel's queue
+                assert await loop.sock_recv(client, 100) == b""
+
+    hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
+    try:
+        with asyncio.Runner(loop_factory=make_loop) as runner:
+            runner.run(asyncio.wait_for(run(), 30))
+        gc.collect()
+    finally:
+        sys.unraisablehook = hook
+    assert [str(one.exc_value) for one in unraisable] == []
+
+
+def test_a_connection_that_is_gone_before_it_is_accepted_is_waited_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another process that listens on the socket may take it, or the client may leave."""
+    readable = listening._readable
+    early: list[None] = []
+
+    async def too_early(loop: asyncio.AbstractEventLoop, socket_: socket.socket) -> None:
+        if early:
+            await readable(loop, socket_)
+        else:
+            early.append(None)
+
+    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
+        text, writer = await greeting(address)
+        assert text == b"welcome"
+        writer.close()
+
+    monkeypatch.setattr(listening, "_readable", too_early)
+    with_listener(body)
+    assert early
     assert events(caplog) == []
 
 

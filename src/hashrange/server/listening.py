@@ -73,12 +73,35 @@ def bound_url(address: str, port: int, *, secure: bool = False) -> str:
 
 async def accepted(loop: asyncio.AbstractEventLoop, listening: socket.socket) -> socket.socket:
     """The next connection; if it has already arrived, without another round of the event loop."""
-    try:
-        client, _ = listening.accept()
-    except BlockingIOError:
-        client, _ = await loop.sock_accept(listening)
+    while True:
+        try:
+            client, _ = listening.accept()
+        except BlockingIOError:
+            try:
+                await _readable(loop, listening)
+            except NotImplementedError:  # pragma: no cover (Windows' event loop cannot watch sockets)
+                client, _ = await loop.sock_accept(listening)
+                break
+        else:
+            break
     client.setblocking(False)
     return client
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, listening: socket.socket) -> None:
+    """Wait for a connection without taking it: one that `loop.sock_accept` has taken is lost, and stays open,
+    if the caller is cancelled in the same round of the event loop."""
+    readable = loop.create_future()
+
+    def report() -> None:
+        if not readable.done():
+            readable.set_result(None)
+
+    loop.add_reader(listening, report)
+    try:
+        await readable
+    finally:
+        loop.remove_reader(listening)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +213,11 @@ class Listener:
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
                 ssl_shutdown_timeout=self._guests.shutdown_seconds_max,
             )
+        except asyncio.CancelledError:
+            # The event loop closes nothing if the handshake has not begun. The end of the stream ends it.
+            with contextlib.suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            raise
         except ConnectionResetError:
             client.close()  # the client has left, as balancers do that only try to connect
         except ssl.SSLError as error:
