@@ -107,12 +107,10 @@ class Judge:
         # (a request that is only logged is executed as its access key says)
         self._owner = caller.account_id if identified.refuses else self._account
         self._scope = scope_of(caller.account_id, caller.region, settings)
-        moment = datetime.fromtimestamp(now, UTC)
         self._keys = {
             **identified.keys,
             **principal_keys(identified.identity.principal),
-            "aws:currenttime": (moment.strftime("%Y-%m-%dT%H:%M:%SZ"),),
-            "aws:epochtime": (str(int(now)),),
+            **_time_keys(int(now)),
             "aws:requestedregion": (caller.region,),
         }
         self._logged: set[tuple[str, str]] = set()
@@ -188,6 +186,13 @@ def _policies(table: Table, arn: str, action: str) -> tuple[Policy, ...]:
         return ()
     made = _parsed(policy.document)
     return () if made is _UNREADABLE and action in _MENDING else (made,)
+
+
+@lru_cache(16)
+def _time_keys(second: int) -> Keys:
+    """The condition keys of a time in epoch seconds. Cached, because many requests have the same second."""
+    moment = datetime.fromtimestamp(second, UTC)
+    return {"aws:currenttime": (moment.strftime("%Y-%m-%dT%H:%M:%SZ"),), "aws:epochtime": (str(second),)}
 
 
 @lru_cache(_POLICIES_MAX)

@@ -23,12 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Literal
 
 from hashrange import pace
 from hashrange.access.policies.conditions import Condition
 from hashrange.access.policies.documents import Policy, Statement
-from hashrange.access.policies.patterns import resource_fits, substituted
+from hashrange.access.policies.patterns import has_variables, resource_fits, substituted
 from hashrange.access.policies.requests import Principal, Request, root_arn
 from hashrange.operations.policies.documents import matches
 
@@ -40,6 +41,7 @@ BOUNDARY: Final = "permissions boundary"
 SESSION: Final = "session policy"
 
 _EVERYBODY: Final = "*"
+_CACHED_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +188,7 @@ def _suffices(statement: Statement, request: Request, attached: Attached) -> boo
     return all(limit is None or _applying(limit, request, allows=True) for limit in limits)
 
 
-def _applying(
-    policies: Iterable[Policy], request: Request, *, allows: bool
-) -> tuple[str, Statement] | None:
+def _applying(policies: Iterable[Policy], request: Request, *, allows: bool) -> tuple[str, Statement] | None:
     """The first statement with this effect that applies to a request, with its policy's name."""
     for policy in policies:
         for statement in policy.statements:
@@ -201,8 +201,7 @@ def mismatch(statement: Statement, request: Request) -> str | Condition | None:
     """Why a statement does not apply to a request: the name of an element, or a condition; None if it
     applies."""
     pace.point()
-    action = request.action.lower()
-    if any(matches(pattern, action) for pattern in statement.actions) is statement.excludes_actions:
+    if _includes(statement.actions, request.action) is statement.excludes_actions:
         return "NotAction" if statement.excludes_actions else "Action"
     if _names_resource(statement, request) is statement.excludes_resources:
         return "NotResource" if statement.excludes_resources else "Resource"
@@ -226,12 +225,28 @@ def _why(statement: Statement, request: Request) -> str:
     return f"its {cause} {'does not include' if element == cause else 'excludes'} {asked}"
 
 
+@lru_cache(_CACHED_MAX)
+def _includes(patterns: tuple[str, ...], action: str) -> bool:
+    """Whether one of the patterns matches an action. Cached, because a client asks for few actions."""
+    lowered = action.lower()
+    return any(matches(pattern, lowered) for pattern in patterns)
+
+
 def _names_resource(statement: Statement, request: Request) -> bool:
-    for written in statement.resources:
-        pattern = substituted(written, request.keys) if statement.variables else written
-        if pattern is not None and (pattern == _EVERYBODY or resource_fits(pattern, request.resource)):
-            return True
-    return False
+    if not statement.variables or not any(map(has_variables, statement.resources)):
+        return _lists_resource(statement.resources, request.resource)
+    patterns = (substituted(written, request.keys) for written in statement.resources)
+    return _fits_one((pattern for pattern in patterns if pattern is not None), request.resource)
+
+
+@lru_cache(_CACHED_MAX)
+def _lists_resource(patterns: tuple[str, ...], resource: str) -> bool:
+    """As `_fits_one`. Cached, because a client uses few resources."""
+    return _fits_one(patterns, resource)
+
+
+def _fits_one(patterns: Iterable[str], resource: str) -> bool:
+    return any(pattern == _EVERYBODY or resource_fits(pattern, resource) for pattern in patterns)
 
 
 def _is_about(statement: Statement, request: Request) -> bool:
