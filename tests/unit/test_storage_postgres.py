@@ -23,6 +23,9 @@ from hashrange.storage.contract.loops import Interrupted, Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
 from hashrange.storage.failures import CommitFailed, Stopped, StorageError
 from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres.groups import Group
+from hashrange.storage.postgres.wire.statements import Arguments
+from hashrange.storage.postgres.writer import Writer
 from list_append import SPACE, Run
 
 
@@ -290,6 +293,44 @@ def test_an_absent_record_stays_absent_for_who_read_it(open_engine: Opener) -> N
     for thread in threads:
         thread.join()
     assert [one + other for one, other in zip(made[P], made[Q], strict=True)] == [1] * 60
+
+
+@pytest.mark.parametrize("deleted_is_there", [True, False])
+@pytest.mark.parametrize("meanwhile", ["nothing", "changed", "deleted", "made"])
+def test_a_record_that_is_deleted_unread_beside_one_that_was_read(
+    open_engine: Opener, monkeypatch: pytest.MonkeyPatch, meanwhile: str, deleted_is_there: bool
+) -> None:
+    """The store's lock is taken only if the record is not there: nothing else keeps others from making it."""
+    engine, other = open_engine(), open_engine()
+    exclusive: list[bool] = []
+    arguments = Writer._arguments
+
+    def noted(writer: Writer, group: Group) -> Arguments:
+        made = arguments(writer, group)
+        exclusive.append(made.exclusive_ms > 0)
+        return made
+
+    if meanwhile != "made":
+        put(engine, 7, P, b"a", b"1")
+    assert engine.write(lambda txn: txn.get(7, P, b"a")) == (None if meanwhile == "made" else b"1")
+    if deleted_is_there:
+        put(other, 7, P, b"b", b"1")
+    if meanwhile == "deleted":
+        other.write(lambda txn: txn.delete(7, P, b"a"))
+    elif meanwhile != "nothing":
+        put(other, 7, P, b"a", b"2")
+
+    def body(txn: Transaction) -> None:
+        txn.put(7, P, b"a", (txn.get(7, P, b"a") or b"") + b"+")
+        txn.delete(7, P, b"b")
+        txn.delete(7, P, b"c")
+
+    put(other, 7, P, b"c", b"1")
+    monkeypatch.setattr(Writer, "_arguments", noted)
+    engine.write(body)
+    left = {"nothing": b"1+", "changed": b"2+", "deleted": b"+", "made": b"2+"}
+    assert rows(engine, 7) == rows(other, 7) == [(P, b"a", left[meanwhile])]
+    assert any(exclusive) is not deleted_is_there
 
 
 def test_a_range_stays_as_who_read_it_saw_it(open_engine: Opener) -> None:

@@ -268,7 +268,7 @@ class Group(Layer):
         space, partition, sort = arrays_of(keys)
         return Arguments(
             exclusive_ms=self.locks.wait_ms if exclusive else 0,
-            locks=bool(looks or blind_deletes or (deletes and (updates or puts))),
+            locks=bool(looks or (blind_deletes and exclusive)),
             space=space,
             partition=partition,
             sort=sort,

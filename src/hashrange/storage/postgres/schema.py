@@ -25,7 +25,7 @@ from hashrange.storage.postgres.wire.connections import (
 )
 from hashrange.storage.postgres.wire.opening import read_only_user
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
@@ -41,6 +41,7 @@ MIGRATIONS: Final[dict[int, str]] = {
             setval('{schema}.body_stamp', (SELECT (stamp - 9223372036854775808)::bigint FROM {schema}.clock));
         DROP TABLE {schema}.stamps_of_logs, {schema}.clock;
     """,
+    6: "",
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""
@@ -66,7 +67,8 @@ COPYING: Final = "hashrange copy"
 SCHEMA: Final = "hashrange"
 """The name of the schema, if no other one is given."""
 
-_VERSION_MIN: Final = 130_000
+_VERSION_MIN: Final = 150_000
+"""MERGE."""
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 _LOCK: Final = 1_212_301_395  # the first key of our advisory locks; the second one is the schema's
 _INSUFFICIENT: Final = "SQLSTATE 42501"

@@ -319,8 +319,8 @@ $$;
 --
 -- Addresses come in their order. `in_seen` is the version that was read, 0: read as absent, -1: not read.
 -- `in_op` is 0: only read, 1: put, 2: delete. `in_locks` says that all records have to be locked before any is
--- changed: because some are only read, or deleted without having been read, or because some are put and others
--- deleted, which would lock them in another order than that of the addresses. `outcome` is
+-- changed: because some are only read, or because some that were not read are deleted under the store's exclusive
+-- lock, and may not be there. `outcome` is
 --   'committed'
 --   'changed'     nothing was written: the catalog is not the one that was read
 -- Exceptions undo what was written: HR004 where a record is not what was read, HR005 where the group has to come
@@ -352,7 +352,8 @@ DECLARE
     appeared bigint;
     blind_deletes bigint;
     made bigint := 0;
-    updated bigint;
+    changed bigint := 0;
+    changes bigint;
     drawn record;
 BEGIN
     PERFORM take_lock(in_exclusive_ms);
@@ -408,29 +409,37 @@ BEGIN
         END IF;
     END IF;
 
-    -- Change the others: those that were read, and those that were not and are there. Another transaction that
-    -- writes them is waited for, and then the version compared with the one that it has left.
-    IF made < in_new + in_puts + in_updates THEN
-        UPDATE records r SET version = in_version, value = k.value
-        FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
-            AS k(space, partition, sort, seen, op, value)
-        WHERE k.seen <> 0 AND k.op = 1
-            AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-            AND (r.version = k.seen OR (k.seen = -1 AND r.version <> in_version));
-        GET DIAGNOSTICS updated = ROW_COUNT;
+    -- Change and delete the others, in the order of the addresses: those that were read, and those that were not and
+    -- are there. Another transaction that writes them is waited for, and then the version compared with the one that
+    -- it has left.
+    changes := in_new + in_puts + in_updates + in_deletes;
+    IF made < changes THEN
+        MERGE INTO records r
+        USING (
+            SELECT * FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
+                AS u(space, partition, sort, seen, op, value)
+            WHERE u.op = 2 OR (u.op = 1 AND (u.seen > 0 OR (u.seen = -1 AND made < in_new + in_puts)))
+        ) k
+        ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+        WHEN MATCHED AND k.op = 2 AND (k.seen = -1 OR r.version = k.seen) THEN
+            DELETE
+        WHEN MATCHED AND k.op = 1 AND (r.version = k.seen OR (k.seen = -1 AND r.version <> in_version)) THEN
+            UPDATE SET version = in_version, value = k.value;
+        GET DIAGNOSTICS changed = ROW_COUNT;
+    END IF;
+    IF made + changed < changes THEN
         -- A record that was read as absent, and is there, is neither made nor changed.
-        IF made + updated < in_new + in_puts + in_updates THEN
+        IF in_blind_deletes = 0 OR EXISTS (
+            SELECT FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) AS k(space, partition, sort, seen, op)
+            LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
+            WHERE (k.op = 1 AND r.version IS DISTINCT FROM in_version)
+                OR (k.op = 2 AND k.seen > 0 AND r.version IS NOT NULL)
+        ) THEN
             RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
         END IF;
-    END IF;
-    IF in_deletes > 0 THEN
-        DELETE FROM records r
-        USING unnest(in_space, in_partition, in_sort, in_seen, in_op) AS k(space, partition, sort, seen, op)
-        WHERE k.op = 2 AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-            AND (k.seen = -1 OR r.version = k.seen);
-        GET DIAGNOSTICS made = ROW_COUNT;
-        IF made < in_deletes - in_blind_deletes THEN
-            RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
+        -- A record that is deleted without having been read, and is not there, cannot be locked.
+        IF in_exclusive_ms = 0 THEN
+            RAISE EXCEPTION 'a record that is not there cannot be locked' USING ERRCODE = 'HR005';
         END IF;
     END IF;
 
