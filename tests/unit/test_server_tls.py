@@ -6,6 +6,7 @@ import http.client
 import logging
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -437,6 +438,16 @@ def test_create_makes_what_the_server_takes(
         connected(endpoint, trusting) as connection,
     ):
         assert healthy(connection)
+
+
+def test_without_cryptography_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    made = CliRunner().invoke(main, ["tls", "create", "--dir", str(tmp_path / "made")])
+    assert made.exit_code == 1
+    assert "pip install cryptography" in made.output
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("host", ["http://localhost", "a b", ""])

@@ -60,9 +60,9 @@ def create(hosts: tuple[str, ...], directory: Path, force: bool) -> None:
     now = SystemClock().now()
     names = tuple(dict.fromkeys((*hosts, *_OWN_HOSTS)))
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         signer = _kept(directory)
         made = server(signer or (fresh := authority(now)), names, now)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if signer is None:
             _write(directory / AUTHORITY_KEY, fresh.key, secret=True)
             _write(directory / AUTHORITY, fresh.certificate)
