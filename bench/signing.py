@@ -38,9 +38,11 @@ def write_users(path: Path) -> None:
     path.write_text(json.dumps(_USERS))
 
 
-def signed(host: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
+def signed(
+    host: str, headers: dict[str, str], body: bytes, key_id: str = KEY_ID, secret: str = SECRET
+) -> dict[str, str]:
     """The headers of a POST request with this body, with their signature."""
     kept = {name: value for name, value in headers.items() if name not in ("Authorization", "X-Amz-Date")}
     request = AWSRequest("POST", f"http://{host}/", headers={"Host": host} | kept, data=body)
-    SigV4Auth(Credentials(KEY_ID, SECRET), "dynamodb", REGION).add_auth(request)
+    SigV4Auth(Credentials(key_id, secret), "dynamodb", REGION).add_auth(request)
     return {name: value for name, value in request.headers.items() if name.lower() != "host"}
