@@ -10,8 +10,6 @@ from typing import Final, Self
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import number, show
-from hashrange.prices import RATES, published
-from hashrange.prices.rates import GB
 
 _SHOWN_MAX: Final = 50
 
@@ -101,6 +99,10 @@ class Costs:
 
         Raises ValueError if a price is not known.
         """
+        # Imported here, because a server that counts nothing needs no prices.
+        from hashrange.prices import RATES, published
+        from hashrange.prices.rates import GB
+
         rates = published().region(region).standard
         consumed = {
             "read_requests": self.read_units,

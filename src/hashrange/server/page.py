@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from html import escape
 from typing import Final
 
 from hashrange import __version__
@@ -99,11 +98,14 @@ _GUARDED: Final = "It asks for the token of <code>--admin-token</code>."
 def page(admin_url: str | None, *, guarded: bool = False) -> Callable[[bytes], bytes]:
     """A function from the Host header of a request to the page, as UTF-8. `guarded`: the admin plane, which
     is at `admin_url` if there is one, has a token."""
-    admin = _NO_ADMIN
-    if admin_url is not None:
-        admin = _ADMIN.format(url=escape(admin_url), who=_GUARDED if guarded else _LOCAL)
 
     def page_for(host: bytes) -> bytes:
+        # Imported here, because it takes half a megabyte, and most servers never show the page.
+        from html import escape
+
+        admin = _NO_ADMIN
+        if admin_url is not None:
+            admin = _ADMIN.format(url=escape(admin_url), who=_GUARDED if guarded else _LOCAL)
         name = host[: _HOST_CHARACTERS_MAX + 1].decode("latin-1")
         known = len(name) <= _HOST_CHARACTERS_MAX and _HOST.fullmatch(name) is not None
         endpoint = f"http://{name}" if known else "THE-ADDRESS-OF-THIS-PAGE"

@@ -137,8 +137,6 @@ class Interest:
 
     def _look(self) -> None:
         """Set `watch` if anybody observes; otherwise to None."""
-        from hashrange.watching.watch import Watch
-
         with self._lock:
             recorders = self._recorders
             faults = self._faults if self._faults is not None and len(self._faults) > 0 else None
@@ -149,8 +147,12 @@ class Interest:
             self.costs = len(recorders) > 0 or len(onlookers) > 0 or tape is not None or bills
             self.heads = self.costs or self.gate is not None or self.limiter is not None
             is_watched = self.costs or self._judges > 0 or faults is not None or lab is not None
-            watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers, tape)
-            self.watch = watch if is_watched else None
+            if not is_watched:
+                self.watch = None
+                return
+            from hashrange.watching.watch import Watch
+
+            self.watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers, tape)
 
 
 def _ignore(is_numbered: bool) -> None:

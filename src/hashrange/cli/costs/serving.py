@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hashrange.cli.serving.options import option
 from hashrange.database import Database
-from hashrange.prices import Book, WrongPrices, load, published
+
+if TYPE_CHECKING:
+    from hashrange.prices import Book
 
 
 def options(function: Any) -> Any:
@@ -31,6 +33,9 @@ def options(function: Any) -> Any:
 
 def book_of(prices: Path | None) -> Book:
     """The prices of a file, or of the package. Raises click.UsageError."""
+    # Imported here, because a server that counts nothing needs no prices.
+    from hashrange.prices import WrongPrices, load, published
+
     try:
         return published() if prices is None else load(prices)
     except WrongPrices as error:
