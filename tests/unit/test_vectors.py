@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 
 import postgres
 from hashrange import pace
-from hashrange.errors import ValidationException
+from hashrange.errors import INVALID, ValidationException
 from hashrange.expressions.search_conditions import EVERYTHING
+from hashrange.operations.vectors.search_vectors import _numbers
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
@@ -27,6 +29,7 @@ from hashrange.tables.data import vectors
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Vector
 from hashrange.tables.inspection.check import check
+from hashrange.values import admit_value
 from hashrange.vectors import kept as kept_matrices
 from histories import opener_of
 from vector_histories import SCOPED, compare, steps, take
@@ -421,3 +424,35 @@ def test_the_checker_finds_and_mends_entries(world: World) -> None:
     list(mend(engine))
     assert list(check(engine)) == []
     assert len(world.search([1, 0])) == 5
+
+
+number_texts = st.one_of(
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(str),
+    st.text("0123456789+-.eE, ", max_size=45),
+    st.sampled_from(["1,2", "1" * 38, "1" * 39, "1e99", "1e125", "1e126", "1e-130", "1e-131", "\u0661"]),
+    st.sampled_from(["", "1\n", "1."]),
+)
+
+
+@given(st.lists(st.one_of(number_texts.map(lambda text: {"N": text}), st.just({"S": "1"})), max_size=4))
+def test_a_search_takes_the_numbers_that_an_item_takes(elements: list[dict[str, str]]) -> None:
+    """Most are recognised together, the others one by one."""
+
+    def one_by_one() -> list[float]:
+        for element in elements:
+            admitted = dict(element)
+            admit_value(admitted)
+            if "N" not in admitted:
+                raise ValidationException(f"{INVALID}SearchVector must contain only numbers")
+        return [float(element["N"]) for element in elements]
+
+    try:
+        wanted: object = one_by_one()
+    except ValidationException as error:
+        wanted = error.message
+    try:
+        found: object = [float(text) for text in _numbers(copy.deepcopy(elements))]
+    except ValidationException as error:
+        found = error.message
+    assert found == wanted

@@ -8,7 +8,8 @@ agent-toolkit-for-aws, and extenddb pull request 243 for the order of errors. Wo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hashrange import expressions, pace
 from hashrange.encoding import partition_of
@@ -52,6 +53,9 @@ _NEEDS_USEARCH = (
     "SearchVectors needs usearch because vector_exact_max is set, and usearch is not installed where this "
     "database runs. Install it with: pip install usearch"
 )
+# At most 37 digits and within the range of numbers, so that nothing else of them needs to be checked.
+_PLAIN_NUMBER = r"-?[0-9]{1,19}+(?:\.[0-9]{1,18}+)?(?:[eE][-+]?[0-9]{1,2})?"
+_PLAIN_NUMBERS: Final = re.compile(rf"(?:{_PLAIN_NUMBER}(?:,(?!\Z)|\Z))++")
 _STEPS = 10_000_000
 """More steps than any turn has: a search never runs on the event loop."""
 
@@ -117,14 +121,25 @@ def _searching(request: Request) -> _Searching:
     if request.get("ProjectionExpression") is not None:
         project = expressions.projection(request["ProjectionExpression"], subs)
     subs.check_all_used()
-    given: list[str] = []
-    for element in request["SearchVector"]:
+    numbers = _numbers(request["SearchVector"])
+    return _Searching(request["IndexName"], numbers, count, condition, project)
+
+
+def _numbers(elements: list[AttributeValue]) -> list[str]:
+    """The numbers of a search's vector. A look at all of them together, which most vectors pass, takes a
+    tenth of checking one after the other."""
+    given = [element["N"] for element in elements if "N" in element and len(element) == 1]
+    joined = ",".join(given)
+    if len(given) == len(elements) == joined.count(",") + 1 and _PLAIN_NUMBERS.fullmatch(joined):
+        return given
+    given.clear()
+    for element in elements:
         pace.step()
         admit_value(element)
         if "N" not in element:
             raise ValidationException(f"{INVALID}SearchVector must contain only numbers")
         given.append(element["N"])
-    return _Searching(request["IndexName"], given, count, condition, project)
+    return given
 
 
 def _open(table: Table, name: str) -> tuple[Index, Vector]:
