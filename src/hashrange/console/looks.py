@@ -61,6 +61,7 @@ SECTIONS: Final = {
             ("costs", "Costs", "/console/costs"),
             ("advice", "Advice", "/console/costs/advice"),
             ("capacity", "Capacity", "/console/capacity"),
+            ("plans", "Plans", "/console/costs/plans"),
         ),
     ),
 }
