@@ -65,8 +65,9 @@ def test_the_plans_are_those_of_the_command(database: Database, browser: Browser
     assert f"CheapestOn demand A month of it{plans[0].a_month} The next, {plans[1].name}" in said
     for plan in plans:
         assert f"{plan.a_month} {plan.cost}" in said
-    assert "orders the table" in said
-    assert "orders by-kind" in said
+    for (_, index), [cheapest, *_] in expected(database, "", "by-kind").places.items():
+        assert f"orders {index or 'the table'} {cheapest.name.capitalize()} $" in said
+        assert f" {cheapest.about}" in said
     assert "What these figures do not know" in said
     assert "A month is this load of 1 h 51 min again and again." in said
 

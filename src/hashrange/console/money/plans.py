@@ -47,13 +47,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table or an index: what a month costs by each of `PLANS`, and the name of the cheapest, "" if no plan
-    has all its prices."""
+    """A table or an index: what a month costs by each of `PLANS`, and the cheapest, None if no plan has all
+    its prices."""
 
     table: str
     index: str
     months: list[Money]
-    cheapest: str
+    cheapest: Plan | None
 
 
 async def page(view: View) -> Response:
@@ -135,7 +135,7 @@ def _shown(series: Sequence[Series], statement: Statement, policy: Policy) -> di
     places = [_place(table, index, found) for (table, index), found in compared.places.items()]
     return {
         "minutes": compared.minutes,
-        "cheapest": None if plans[0].cost.missing else plans[0],
+        "cheapest": _cheapest(plans),
         "demand": demand,
         "saved": Money(Decimal(0) if demand.a_month.missing else saved),
         "rows": [Row(plan, share(plan.a_month.amount, highest)) for plan in plans],
@@ -147,5 +147,8 @@ def _shown(series: Sequence[Series], statement: Statement, policy: Policy) -> di
 
 def _place(table: str, index: str, plans: Sequence[Plan]) -> Place:
     months = {plan.name: plan.a_month for plan in plans}
-    cheapest = "" if plans[0].cost.missing else plans[0].name
-    return Place(table, index, [months[name] for name in PLANS], cheapest)
+    return Place(table, index, [months[name] for name in PLANS], _cheapest(plans))
+
+
+def _cheapest(plans: Sequence[Plan]) -> Plan | None:
+    return None if plans[0].cost.missing else plans[0]
