@@ -57,7 +57,9 @@ PAGES = (
     "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
     "/console/t/orders/about", "/console/new-table", "/console/costs", "/console/costs?by=caller",
     "/console/costs?region=eu-central-1", "/console/costs/advice", "/console/capacity",
-    "/console/capacity?hours=24", "/console/contributors", "/console/kinesis",
+    "/console/capacity?hours=24", "/console/costs/plans", "/console/costs/plans?place=spent/by-sk&minimum=5",
+    "/console/costs/plans?minimum=5&maximum=4", "/console/costs/plans?region=eu-west-3",
+    "/console/contributors", "/console/kinesis",
 )  # fmt: skip
 
 

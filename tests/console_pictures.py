@@ -59,13 +59,14 @@ PAGES: Final = {
     "costs": "/console/costs",
     "advice": "/console/costs/advice",
     "capacity": "/console/capacity?table=shop",
+    "plans": "/console/costs/plans?place=shop",
     "contributors": "/console/contributors",
     "kinesis": "/console/kinesis",
     "faults": "/console/faults",
     "clock": "/console/clock",
 }
 """The pages that have pictures, by the names of the pictures."""
-SPENDING: Final = frozenset(("costs", "advice", "capacity", "contributors", "kinesis"))
+SPENDING: Final = frozenset(("costs", "advice", "capacity", "plans", "contributors", "kinesis"))
 """The pages whose server has been used for an hour."""
 
 

@@ -193,7 +193,8 @@ PAGES = (
     "/console/faults", "/console/clock", "/console/t/orders/past?at=now",
     "/console/t/orders/past?at=now&until=now&show=items",
     "/console/t/orders/about", "/console/new-table", "/console/costs?by=caller&region=eu-west-1",
-    "/console/costs/advice", "/console/capacity?hours=6&table=orders", "/console/contributors?table=orders",
+    "/console/costs/advice", "/console/capacity?hours=6&table=orders", "/console/costs/plans?minimum=2",
+    "/console/contributors?table=orders",
     "/console/kinesis",
 )  # fmt: skip
 EVENTS = ("/console/requests/events", "/console/t/orders/stream/events", "/console/heat/events")

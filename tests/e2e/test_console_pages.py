@@ -111,6 +111,7 @@ def test_long_names_and_values_stay_inside_the_window(browsers: Browsers, width:
             f"/console/ask?table={'z' * 200}",
             f"/console/ask?statement={quote(statement)}", f"/console/find?text={LONG}", "/console/streams",
             "/console/faults", "/console/costs?by=index", "/console/costs/advice", "/console/capacity",
+            "/console/costs/plans", f"/console/costs/plans?place={LONG_TABLE}/{LONG_INDEX}",
             "/console/contributors", "/console/kinesis",
         ):  # fmt: skip
             page.goto(admin.url + path)

@@ -137,6 +137,15 @@ def test_a_steady_load_is_cheapest_reserved() -> None:
     assert compared.minutes == 180
 
 
+def test_a_month_is_that_of_the_minutes_and_of_the_billed_hours() -> None:
+    # 40 minutes over two clock hours: on demand pays for the minutes, provisioned capacity for both hours.
+    part = Series("orders", "", [Minute((FIRST + 40 + number) * 60, 60.0, 0.0) for number in range(40)])
+    months = {plan.name: plan.a_month.amount for plan in compare([part], REGION).plans}
+    assert months["on demand"] == 730 * 60 * 60 * Decimal("0.125") / 1_000_000
+    # (1 unit, and the least of writes)
+    assert months["provisioned, fixed"] == 730 * (Decimal("0.00013") + Decimal("0.00065"))
+
+
 def test_a_spiky_load_is_cheapest_on_demand() -> None:
     spiky = [5_000 * 60.0, *[0.0] * 58, 60.0]
     compared = compare([series("orders", "", [0.0] * 60, spiky)], REGION)

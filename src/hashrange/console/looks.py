@@ -42,22 +42,31 @@ NAVIGATION: Final = (
     ("costs", "Costs", "/console/costs"),
 )
 """What every page links to: the value of `here` on the pages, the title, the address."""
-LIVE_TABS: Final = (
-    ("requests", "Requests", "/console/requests"),
-    ("stream", "Streams", "/console/streams"),
-    ("kinesis", "Kinesis", "/console/kinesis"),
-    ("heat", "Heat", "/console/heat"),
-    ("contributors", "Contributors", "/console/contributors"),
-    ("faults", "Faults", "/console/faults"),
-    ("clock", "Clock", "/console/clock"),
-)
-"""What the pages of `live` link to, with the value of `tab` on them."""
-COST_TABS: Final = (
-    ("costs", "Costs", "/console/costs"),
-    ("advice", "Advice", "/console/costs/advice"),
-    ("capacity", "Capacity", "/console/capacity"),
-)
-"""What the pages of `money` link to, with the value of `tab` on them."""
+SECTIONS: Final = {
+    "live": (
+        "Live",
+        (
+            ("requests", "Requests", "/console/requests"),
+            ("stream", "Streams", "/console/streams"),
+            ("kinesis", "Kinesis", "/console/kinesis"),
+            ("heat", "Heat", "/console/heat"),
+            ("contributors", "Contributors", "/console/contributors"),
+            ("faults", "Faults", "/console/faults"),
+            ("clock", "Clock", "/console/clock"),
+        ),
+    ),
+    "costs": (
+        "Costs",
+        (
+            ("costs", "Costs", "/console/costs"),
+            ("advice", "Advice", "/console/costs/advice"),
+            ("capacity", "Capacity", "/console/capacity"),
+            ("plans", "Plans", "/console/costs/plans"),
+        ),
+    ),
+}
+"""The headings and the tabs of pages with tabs, by the value of `here`. A tab has the value of `tab` on its
+page, a title and an address."""
 
 
 async def page(template: str, status: int = 200, **values: Any) -> Response:
@@ -105,9 +114,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(
-        asset=asset, href=href, navigation=NAVIGATION, live_tabs=LIVE_TABS, cost_tabs=COST_TABS
-    )
+    made.globals.update(asset=asset, href=href, navigation=NAVIGATION, sections=SECTIONS)
     made.filters.update(
         amount=amount, counted=counted, epoch=epoch, plain=plain, size=size, span=span, units=units
     )

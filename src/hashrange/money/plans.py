@@ -21,34 +21,41 @@ from hashrange.prices.rates import HOURS_OF_A_MONTH, Rates
 
 MINUTES_MAX: Final = 45 * 1_440
 """The longest load, 45 days. A longer one is refused where it is read."""
+ON_DEMAND: Final = "on demand"
+_SCALED: Final = "provisioned, auto scaling"
+_FIXED: Final = "provisioned, fixed"
+PLANS: Final = (ON_DEMAND, _SCALED, _FIXED)
+"""The names of the plans that each table and index has."""
 _BLOCK: Final = 100
 _HOUR_MINUTES: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A way to pay for the load. `throttled` are the units that it would have refused, `about` says what was
-    provisioned or reserved."""
+    """A way to pay for the load. `minutes` are those that the cost is for: all those of a billed hour, where
+    hours are billed. `throttled` are the units that it would have refused, `about` says what was provisioned
+    or reserved."""
 
     name: str
     cost: Money
+    minutes: int
     throttled: float = 0.0
     about: str = ""
+
+    @property
+    def a_month(self) -> Money:
+        """What a month of such loads costs."""
+        return Money(self.cost.amount * HOURS_OF_A_MONTH * _HOUR_MINUTES / self.minutes, self.cost.missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The plans for a load of so many `minutes`, of all its tables together, the cheapest first; `places` are
-    those of each table and index, without reserved capacity."""
+    """The plans for a load of so many `minutes`, of all its tables together, the one with the cheapest month
+    first; `places` are those of each table and index, without reserved capacity."""
 
     minutes: int
     plans: list[Plan]
     places: dict[tuple[str, str], list[Plan]]
-
-    def a_month(self, money: Money) -> Money:
-        """What `money` of the load makes in a month of such loads."""
-        hours = max(-(-self.minutes // _HOUR_MINUTES), 1)
-        return Money(money.amount * HOURS_OF_A_MONTH / hours, money.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,23 +98,18 @@ def compare(
     for part in used:
         rates = rates_of(part.table) if rates_of is not None else region.standard
         loads[part.table, part.index] = _load(part, first, last, rates, policy)
-    places = {place: sorted(_plans(load), key=_by_cost) for place, load in loads.items()}
-    plans = [_sum(name, places) for name in (_ON_DEMAND, _SCALED, _FIXED)]
+    places = {place: sorted(_plans(load), key=_by_month) for place, load in loads.items()}
+    plans = [_sum(name, places) for name in PLANS]
     pooled = [load for load in loads.values() if load.rates is region.standard]
     if pooled:
         # Only the table class Standard can use reserved capacity; the other tables pay as without it.
         rest = [_scaled(load) for load in loads.values() if load.rates is not region.standard]
         plans += [_reserved(term, pooled, sum(rest, Money()), plans[1]) for term in region.reservations]
-    return Comparison(last - first + 1, sorted(plans, key=_by_cost), places)
+    return Comparison(last - first + 1, sorted(plans, key=_by_month), places)
 
 
-_ON_DEMAND: Final = "on demand"
-_SCALED: Final = "provisioned, auto scaling"
-_FIXED: Final = "provisioned, fixed"
-
-
-def _by_cost(plan: Plan) -> tuple[bool, Decimal, str]:
-    return (bool(plan.cost.missing), plan.cost.amount, plan.name)
+def _by_month(plan: Plan) -> tuple[bool, Decimal, str]:
+    return (bool(plan.cost.missing), plan.a_month.amount, plan.name)
 
 
 def _load(part: Series, first: int, last: int, rates: Rates, policy: Policy) -> _Load:
@@ -129,21 +131,34 @@ def _plans(load: _Load) -> list[Plan]:
     changes = sum(side.scaled.raised + side.scaled.lowered for side in (reads, writes))
     capacities = [side.scaled.capacities for side in (reads, writes)]
     spans = " and ".join(
-        f"{min(units):,} to {max(units):,} {way}"
-        for units, way in zip(capacities, ("read", "write"), strict=True)
+        f"{_span(units)} {way}" for units, way in zip(capacities, ("read", "write"), strict=True)
     )
     return [
-        Plan(_ON_DEMAND, demand),
+        Plan(ON_DEMAND, demand, len(reads.asked)),
         Plan(
             _SCALED,
             _scaled(load),
+            hours * _HOUR_MINUTES,
             reads.scaled.throttled + writes.scaled.throttled,
-            f"{spans} units, changed {changes:,} times",
+            f"{spans} units, {_times(changes)}",
         ),
         Plan(
-            _FIXED, fixed, 0.0, f"{highest[0]:,} read, {highest[1]:,} write units, as in the highest minute"
+            _FIXED,
+            fixed,
+            hours * _HOUR_MINUTES,
+            0.0,
+            f"{highest[0]:,} read, {highest[1]:,} write units, as in the highest minute",
         ),
     ]
+
+
+def _times(changes: int) -> str:
+    return f"changed {changes:,} time{'' if changes == 1 else 's'}" if changes else "never changed"
+
+
+def _span(units: Sequence[int]) -> str:
+    least, most = min(units), max(units)
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _scaled(load: _Load) -> Money:
@@ -164,7 +179,7 @@ def _sum(name: str, places: dict[tuple[str, str], list[Plan]]) -> Plan:
     plans = [plan for of_place in places.values() for plan in of_place if plan.name == name]
     cost = sum((plan.cost for plan in plans), Money())
     about = plans[0].about if len(plans) == 1 else ""
-    return Plan(name, cost, sum(plan.throttled for plan in plans), about)
+    return Plan(name, cost, plans[0].minutes, sum(plan.throttled for plan in plans), about)
 
 
 def _reserved(reservation: Reservation, loads: list[_Load], cost: Money, scaled: Plan) -> Plan:
@@ -189,4 +204,4 @@ def _reserved(reservation: Reservation, loads: list[_Load], cost: Money, scaled:
         parts.append(f"{best * _BLOCK:,} {word}")
     years = f"{reservation.years} year{'' if reservation.years == 1 else 's'}"
     about = f"{' and '.join(parts)} units reserved" if is_used else "no reservation would pay"
-    return Plan(f"reserved for {years}, auto scaling", cost, scaled.throttled, about)
+    return Plan(f"reserved for {years}, auto scaling", cost, scaled.minutes, scaled.throttled, about)

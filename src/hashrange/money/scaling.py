@@ -25,6 +25,8 @@ from typing import Final
 from hashrange.limits import BURST_SECONDS
 
 TARGET: Final = 0.7
+TARGETS: Final = range(20, 91)
+"""The targets that auto scaling takes, in percent."""
 _BELOW: Final = 0.2
 _RAISE_MINUTES: Final = 2
 _LOWER_MINUTES: Final = 15

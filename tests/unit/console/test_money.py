@@ -33,7 +33,7 @@ def put(database: Database, number: int, **changes: Any) -> None:
 
 
 def test_nothing_is_counted_until_a_button_asks_for_it(orders: Database, browser: Browser) -> None:
-    for path in ("/console/costs", "/console/costs/advice", "/console/capacity"):
+    for path in ("/console/costs", "/console/costs/advice", "/console/costs/plans", "/console/capacity"):
         status, page = browser.ask(path)
         assert status == 200
         assert "Nothing is counted" in page

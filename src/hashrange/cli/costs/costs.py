@@ -17,7 +17,7 @@ from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.money.counts import Counted
 from hashrange.money.loads import read, to_csv
 from hashrange.money.plans import compare as compare_plans
-from hashrange.money.scaling import CAPACITY_MAX, Policy
+from hashrange.money.scaling import CAPACITY_MAX, TARGETS, Policy
 from hashrange.money.statement import GROUPS, Statement
 from hashrange.prices import Book, Region, UnknownRegion
 
@@ -127,7 +127,7 @@ def load(plane: Plane) -> None:
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
 @click.option(
     "--target",
-    type=click.IntRange(20, 90),
+    type=click.IntRange(TARGETS[0], TARGETS[-1]),
     default=70,
     show_default=True,
     metavar="PERCENT",

@@ -88,7 +88,7 @@ def comparison(compared: Comparison, region: Region, book: Book) -> Iterator[str
     yield ""
     rows = [["plan", "this load", "a month of it", "throttled units", ""]]
     for plan in compared.plans:
-        a_month = str(compared.a_month(plan.cost))
+        a_month = str(plan.a_month)
         rows.append([plan.name, str(plan.cost), a_month, number(plan.throttled), plan.about])
     yield from aligned(rows, {0, 4})
     if len(compared.places) > 1:
@@ -175,7 +175,7 @@ def comparison_json(compared: Comparison, prices: Region, book: Book) -> dict[st
             {
                 "plan": plan.name,
                 "dollars": _amount(plan.cost),
-                "dollars_a_month": _amount(compared.a_month(plan.cost)),
+                "dollars_a_month": _amount(plan.a_month),
                 "throttled_units": plan.throttled,
                 "about": plan.about,
             }

@@ -74,7 +74,6 @@ async def page(view: View) -> Response:
     return await looks.page(
         "money/capacity.html",
         view=view,
-        counts=counted is not None,
         since="" if counted is None else show_moment(counted.since),
         throttles=bool(labs["throttle"] or any(labs["tables"].values())),
         places=shown[:PLACES_MAX],

@@ -1,4 +1,4 @@
-"""Bars over time, in the units of a drawing that the templates stretch to the width of the page.
+"""Bars, in the units of a drawing that the templates stretch: over time, and as shares of the longest.
 
 Refuses to know what the bars stand for.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 HEIGHT: Final = 100
@@ -66,3 +67,8 @@ def chart(values: Sequence[float], marks: Sequence[int], labels: Sequence[str], 
         round(HEIGHT - HEIGHT * (limit or 0.0) / top, 2) if is_drawn else None,
         sum(marks),
     )
+
+
+def share(amount: Decimal, highest: Decimal) -> float:
+    """The length of a bar, in percent of the longest one's."""
+    return round(float(100 * amount / highest), 2) if highest else 0.0

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
 from hashrange.console import looks
+from hashrange.console.money.charts import share
 from hashrange.console.reach import Refused, View
 from hashrange.money.advice import advise
 from hashrange.money.counts import Counted
 from hashrange.money.statement import Line, Money, Statement
-from hashrange.prices import RATES, Book, UnknownRegion
+from hashrange.prices import RATES, Book, Rate, UnknownRegion
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.usage import costs
@@ -61,8 +62,8 @@ async def page(view: View) -> Response:
     """What requests cost."""
     counted = await costs.counted(view.request)
     if counted is None:
-        return await looks.page("money/costs.html", view=view, statement=None)
-    statement, book = _statement(view, counted)
+        return await looks.page("money/costs.html", view=view, since="")
+    statement, book = statement_of(view, counted)
     by = view.given("by")
     if by not in GROUPS:
         raise Refused(f"Costs cannot be told apart by {by!r}.")
@@ -72,7 +73,7 @@ async def page(view: View) -> Response:
         view=view,
         statement=statement,
         book=book,
-        regions=_regions(book),
+        regions=regions_of(book),
         by=by,
         titles=TITLES,
         heads=[HEADS[name] for name in GROUPS[by]],
@@ -81,7 +82,7 @@ async def page(view: View) -> Response:
         total=total,
         a_month=statement.a_month(total.total),
         monthly=statement.monthly()[:ROWS_MAX],
-        missing=_missing(total.total),
+        missing=missing_rates(total.total),
         since=show_moment(counted.since),
     )
 
@@ -90,8 +91,8 @@ async def advice(view: View) -> Response:
     """What would make requests cheaper."""
     counted = await costs.counted(view.request)
     if counted is None:
-        return await looks.page("money/advice.html", view=view, statement=None)
-    statement, book = _statement(view, counted)
+        return await looks.page("money/advice.html", view=view, since="")
+    statement, book = statement_of(view, counted)
     return await looks.page(
         "money/advice.html",
         view=view,
@@ -110,7 +111,9 @@ async def record(view: View) -> Response:
     return json({"href": looks.href("/console/costs", scope=view.scope)})
 
 
-def _statement(view: View, counted: Counted) -> tuple[Statement, Book]:
+def statement_of(view: View, counted: Counted) -> tuple[Statement, Book]:
+    """The counts with the prices of the region that the address names, or of the server's own. Raises
+    `Refused`."""
     book = costs.book_of(subject_of(view.request))
     code = view.given("region") or counted.region
     if not view.given("region") and code not in book.regions:
@@ -122,7 +125,7 @@ def _statement(view: View, counted: Counted) -> tuple[Statement, Book]:
         raise Refused(str(error)) from None
 
 
-def _regions(book: Book) -> list[tuple[str, str]]:
+def regions_of(book: Book) -> list[tuple[str, str]]:
     """The regions with prices of requests: their codes and names."""
     return [
         (code, region.name)
@@ -133,12 +136,12 @@ def _regions(book: Book) -> list[tuple[str, str]]:
 
 def _rows(lines: list[Line]) -> list[Row]:
     highest = max([line.total.amount for line in lines], default=Decimal(0))
+    return [
+        Row(line, share(line.reads.amount, highest), share((line.writes + line.other).amount, highest))
+        for line in lines
+    ]
 
-    def share(money: Money) -> float:
-        return round(float(100 * money.amount / highest), 2) if highest else 0.0
 
-    return [Row(line, share(line.reads), share(line.writes + line.other)) for line in lines]
-
-
-def _missing(money: Money) -> list[Any]:
+def missing_rates(money: Money) -> list[Rate]:
+    """The rates without a price that belong to an amount."""
     return [RATES[rate] for rate in sorted(money.missing)]
