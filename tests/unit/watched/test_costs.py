@@ -139,6 +139,21 @@ def test_the_bytes_of_vector_indexes_are_beside_the_units(client: Any, database:
     assert min(totals) > 1_024
 
 
+def test_the_bytes_of_vector_indexes_have_a_price() -> None:
+    write = Record("PutItem", ("words",), "", write_units=2, vector_write_bytes=1024**3)
+    search = Record("SearchVectors", ("words",), "near", vector_search_bytes=5 * 1024**3)
+    costs = Costs(lambda *_: None)
+    costs.add(write)
+    costs.add(search)
+    of_units = 2 * Decimal("0.000000625")
+    assert costs.dollars() == of_units + Decimal("0.52") + 5 * Decimal("0.002")
+    assert costs.of("SearchVectors").dollars("us-west-2") == 5 * Decimal("0.002")
+    with pytest.raises(ValueError, match="the price in eu-west-1 for a GB written to vector indexes"):
+        costs.dollars("eu-west-1")
+    with pytest.raises(ValueError, match="the price in eu-west-1 for a GB searched in vector indexes"):
+        costs.of("SearchVectors").dollars("eu-west-1")
+
+
 def test_scans_are_found_in_partiql_as_well(client: Any, database: Database) -> None:
     fill(client, 1)
     scans = [
