@@ -20,6 +20,7 @@ from hashrange.money import meter
 from hashrange.prices import published
 from hashrange.server import running
 from unit.test_admin import ask
+from vector_tables import index_of, listed
 
 START = 1_767_225_600.0
 FRONT = Caller(agent="Boto3/1.40 app/shop-front")
@@ -95,6 +96,28 @@ def test_by_program_and_region(url: str, database: Database) -> None:
     assert "no price" in output
     result = costs(url, "--region", "mars")
     assert (result.exit_code, "no prices of the region 'mars'" in result.output) == (1, True)
+
+
+def test_searches_of_vectors_are_priced_or_named(url: str, database: Database) -> None:
+    vector, index = listed([1] * 768), index_of(dimensions=768)
+    database.execute("UpdateTable", {"TableName": "orders", "VectorIndexUpdates": [{"Create": index}]})
+    meter.begin(database, published())
+    database.execute("PutItem", {"TableName": "orders", "Item": {"pk": {"S": "a"}, "v": vector}})
+    search = {"TableName": "orders", "IndexName": "near", "SearchVector": vector["L"], "TopK": 1}
+    for _ in range(3):
+        shown = database.execute("SearchVectors", {**search, "ReturnConsumedCapacity": "TOTAL"})
+    searched = Decimal(3 * shown["ConsumedCapacity"]["VectorSearchRequestBytes"])
+    totals = {line["operation"]: line for line in orjson.loads(costs(url, "--json").stdout)["lines"]}
+    assert totals["SearchVectors"]["requests"] == 3
+    assert Decimal(totals["SearchVectors"]["dollars"]) == searched / 1024**3 * Decimal("0.002")
+    output = costs(url, "--region", "eu-west-1").output
+    assert ["orders", "SearchVectors", "3", "0", "0", "$0", "$0", "no", "price"] in [
+        line.split() for line in output.splitlines()
+    ]
+    assert (
+        "No source has a price in eu-west-1 for vector_searches (a GB searched in vector indexes), "
+        "vector_writes (a GB written to vector indexes); --prices FILE can name it." in output
+    )
 
 
 def test_json_has_every_digit(url: str, database: Database) -> None:

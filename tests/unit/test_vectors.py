@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import postgres
 from hashrange import pace
-from hashrange.errors import INVALID, ValidationException
+from hashrange.errors import INVALID, ServiceError, ValidationException
 from hashrange.expressions.search_conditions import EVERYTHING
 from hashrange.operations.vectors.search_vectors import _numbers
 from hashrange.storage.api import Engine, Reader
@@ -408,6 +408,36 @@ def test_the_vector_of_an_answer_is_that_of_the_index(world: World) -> None:
     (found,) = world.search([1, 0], ProjectionExpression="v")
     assert found["Item"]["v"] == listed(["0.1", "16777216"])
     assert world.items()[0]["v"] == listed(["0.10000000000000000000001", "16777217"])
+
+
+@pytest.mark.parametrize(
+    "text", ["1.50", "+1.5", "15e-1", "0001.5", "1.5E0", "1.5" + 37 * "0", ".15e1", "1.5" + 60 * "0"]
+)
+def test_a_number_of_a_search_may_have_any_form(world: World, text: str) -> None:
+    world.create(index_of(distance="DOT_PRODUCT"))
+    world.put(1, [2, 1])
+    assert [found["Score"] for found in world.search([text, "-" + text.lstrip("+")])] == [1.5]
+
+
+@pytest.mark.parametrize("zero", ["-0", "-0.00", "-00", "0e5", "-.0"])
+def test_no_zero_of_a_search_is_negative(world: World, zero: str) -> None:
+    world.create(index_of(distance="DOT_PRODUCT"))
+    world.put(1, [1, 1])
+    (found,) = world.search([zero, zero])
+    assert str(found["Score"]) == "0.0"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-", "nan", "1_0", " 1", "1\n", "\u0663", "0x1", "1.2.3", "1e200", "1" * 39]
+)
+def test_what_is_no_number_of_an_item_is_none_of_a_search(world: World, text: str) -> None:
+    world.create(index_of())
+    world.put(1, [1, 0])
+    with pytest.raises(ServiceError) as put:
+        world.put(2, [text, 0])
+    with pytest.raises(ServiceError) as searched:
+        world.search([text, 0])
+    assert str(searched.value).partition(":")[0] in str(put.value)
 
 
 def test_the_checker_finds_and_mends_entries(world: World) -> None:

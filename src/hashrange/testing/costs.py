@@ -11,14 +11,15 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Generator
-from decimal import Decimal
 from typing import Any, Final
 
 import pytest
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import aligned, number
-from hashrange.prices import UnknownRegion, dollars, published
+from hashrange.money.statement import Money, priced
+from hashrange.prices import RATES, UnknownRegion, published
+from hashrange.prices.rates import GB
 from hashrange.watching.interest import record_everywhere
 
 _PROPERTY: Final = "dynamodb_costs"
@@ -30,8 +31,12 @@ _LINES_MAX: Final = 500
 """The most lines of one test that are told apart."""
 _RUNS: Final = 1_000_000
 
-_Line = list[float]
-"""The read units, the write units and the requests of a line."""
+_BILLED: Final = ("read_requests", "write_requests", "vector_writes", "vector_searches")
+"""The rates of what requests consume; sums have the amounts by these names."""
+_OF_UNITS: Final = _BILLED[:2]
+
+_Sums = dict[str, float]
+"""The columns of a test, or the requests of a line, and the amounts of `_BILLED`."""
 
 
 class CostsOfTests:
@@ -44,10 +49,10 @@ class CostsOfTests:
         self._lock = threading.Lock()
         self._path = ""
         self._name = ""
-        self._sums: dict[str, float] = {}
-        self._lines: dict[str, _Line] = {}
-        self._tests: dict[str, dict[str, float]] = {}
-        self._lines_of_all: dict[str, _Line] = {}
+        self._sums: _Sums = {}
+        self._lines: dict[str, _Sums] = {}
+        self._tests: dict[str, _Sums] = {}
+        self._lines_of_all: dict[str, _Sums] = {}
 
     def line(self) -> str:
         """The innermost line of the running test's file that leads to this call; "" if there is none, as for
@@ -59,22 +64,28 @@ class CostsOfTests:
 
     def add(self, record: Record) -> None:
         """Add a request to the sums of the test that is running, and of its line."""
+        columns = (
+            record.read_units,
+            record.write_units,
+            1,
+            record.is_scan,
+            record.read_items or 0,
+            record.returned_items or 0,
+            record.attempt > 1,
+            record.error != "",
+        )
+        amounts = (
+            record.read_units,
+            record.write_units,
+            record.vector_write_bytes / GB,
+            record.vector_search_bytes / GB,
+        )
+        billed = dict(zip(_BILLED, amounts, strict=True))
         with self._lock:
-            added = (
-                record.read_units,
-                record.write_units,
-                1,
-                record.is_scan,
-                record.read_items or 0,
-                record.returned_items or 0,
-                record.attempt > 1,
-                record.error != "",
-            )
-            for name, more in zip(_COLUMNS, added, strict=True):
-                self._sums[name] = self._sums.get(name, 0) + more
+            _add(self._sums, dict(zip(_COLUMNS, columns, strict=True)) | billed)
             is_known = record.line in self._lines or len(self._lines) < _LINES_MAX
-            if record.units and record.line and is_known:
-                _add(self._lines, record.line, [record.read_units, record.write_units, 1])
+            if any(amounts) and record.line and is_known:
+                _add(self._lines.setdefault(record.line, {}), {"requests": 1} | billed)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionstart(self) -> Generator[None, None, None]:
@@ -106,8 +117,8 @@ class CostsOfTests:
                 if name == _PROPERTY and isinstance(sums, dict):
                     self._tests[report.nodeid] = sums
                 elif name == _LINES and isinstance(sums, dict):
-                    for line, units in sums.items():
-                        _add(self._lines_of_all, line, units)
+                    for line, of_line in sums.items():
+                        _add(self._lines_of_all.setdefault(line, {}), of_line)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self._tests:
@@ -117,59 +128,59 @@ class CostsOfTests:
         most_expensive = by_units[: self._most]
         rows = [[*_COLUMNS, "cost", "test"]]
         rows += [
-            [*(number(sums[name]) for name in _COLUMNS), self._cost(*_reads_and_writes(sums)), nodeid]
+            [*(number(sums[name]) for name in _COLUMNS), str(self._cost(sums)), nodeid]
             for nodeid, sums in most_expensive
         ]
         self._write(terminalreporter, rows)
         self._write_lines(terminalreporter)
-        reads, writes = map(sum, zip(*map(_reads_and_writes, self._tests.values()), strict=True))
-        price = self._price(reads, writes)
-        if price:
+        of_all: _Sums = {}
+        for sums in self._tests.values():
+            _add(of_all, sums)
+        cost = self._cost(of_all)
+        if cost is None or cost.missing.intersection(_OF_UNITS):
+            return
+        for rate in sorted(cost.missing):
+            terminalreporter.write_line(
+                f"No source has the price in {self._region} for {RATES[rate].about}; the sum lacks it."
+            )
+        if cost.amount:
             terminalreporter.write_line(
                 f"On demand in {self._region} (prices of {published().date}) this run would cost "
-                f"{dollars(price)}, and a million such runs {dollars(price * _RUNS)}."
+                f"{cost}, and a million such runs {Money(cost.amount * _RUNS, cost.missing)}."
             )
 
     def _write_lines(self, terminalreporter: Any) -> None:
-        lines = sorted(self._lines_of_all.items(), key=lambda entry: (-entry[1][0] - entry[1][1], entry[0]))
+        lines = sorted(self._lines_of_all.items(), key=lambda entry: (-_units(entry[1]), entry[0]))
         if lines:
             terminalreporter.write_line("")
+            names = (*_OF_UNITS, "requests")
             rows = [["read units", "write units", "requests", "cost", "line"]]
-            for line, (reads, writes, requests) in lines[: self._most]:
-                cost = self._cost(reads, writes)
-                rows.append([number(reads), number(writes), number(requests), cost, line])
+            for line, sums in lines[: self._most]:
+                rows.append([*(number(sums[name]) for name in names), str(self._cost(sums)), line])
             self._write(terminalreporter, rows)
             terminalreporter.write_line("")
 
     def _write(self, terminalreporter: Any, rows: list[list[str]]) -> None:
         """Write a table whose last column is text; without the costs where there are no prices."""
-        if self._price(1, 1) is None:
+        some = self._cost(dict.fromkeys(_OF_UNITS, 1.0))
+        if some is None or some.missing:
             rows = [[*row[:-2], row[-1]] for row in rows]
         for line in aligned(rows, {len(rows[0]) - 1}):
             terminalreporter.write_line(line)
 
-    def _cost(self, reads: float, writes: float) -> str:
-        return dollars(self._price(reads, writes))
-
-    def _price(self, reads: float, writes: float) -> Decimal | None:
-        """What so many units cost on demand; None if the region has no prices."""
+    def _cost(self, sums: _Sums) -> Money | None:
+        """What such amounts cost on demand; None if the region is not known."""
         try:
             rates = published().region(self._region).standard
         except UnknownRegion:
             return None
-        costs = rates.cost("read_requests", reads), rates.cost("write_requests", writes)
-        return None if costs[0] is None or costs[1] is None else costs[0] + costs[1]
+        return sum([priced(rates, rate, sums.get(rate, 0.0)) for rate in _BILLED], Money())
 
 
-def _add(lines: dict[str, _Line], line: str, units: _Line) -> None:
-    sums = lines.setdefault(line, [0.0, 0.0, 0.0])
-    for place, more in enumerate(units):
-        sums[place] += more
+def _add(sums: _Sums, added: _Sums) -> None:
+    for name, more in added.items():
+        sums[name] = sums.get(name, 0) + more
 
 
-def _reads_and_writes(sums: dict[str, float]) -> tuple[float, float]:
-    return sums["read units"], sums["write units"]
-
-
-def _units(sums: dict[str, float]) -> float:
-    return sum(_reads_and_writes(sums))
+def _units(sums: _Sums) -> float:
+    return sum([sums[rate] for rate in _OF_UNITS])

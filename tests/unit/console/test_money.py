@@ -17,6 +17,7 @@ from hashrange.errors import ServiceError
 from hashrange.money import meter
 from hashrange.prices import load, published
 from hashrange.server import running
+from vector_tables import index_of, listed
 
 FRONT = Caller(agent="Boto3/1.40 app/shop-front")
 ITEM: Any = {"pk": {"S": "a"}, "sk": {"N": "1"}, "kind": {"S": "k"}}
@@ -30,6 +31,20 @@ def put(database: Database, number: int, **changes: Any) -> None:
     for place in range(number):
         item = {**ITEM, "sk": {"N": str(place)}, **changes}
         database.execute("PutItem", {"TableName": "orders", "Item": item}, FRONT)
+
+
+def search_vectors(database: Database) -> None:
+    """A search of vectors, in a table of its own."""
+    request = {
+        "TableName": "words",
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "VectorIndexes": [index_of()],
+    }
+    database.execute("CreateTable", request)
+    search = {"TableName": "words", "IndexName": "near", "SearchVector": listed([1, 0])["L"], "TopK": 1}
+    database.execute("SearchVectors", search, FRONT)
 
 
 def test_nothing_is_counted_until_a_button_asks_for_it(orders: Database, browser: Browser) -> None:
@@ -86,6 +101,10 @@ def test_costs_of_another_region(orders: Database, browser: Browser) -> None:
     assert "by the prices of Europe (Frankfurt) of 2026-10-01" in said
     said = text_of(browser.ask("/console/costs?region=eu-west-3")[1])
     assert "No source has a price in eu-west-3 for a million write request units, on demand" in said
+    search_vectors(orders)
+    said = text_of(browser.ask("/console/costs?region=eu-west-1")[1])
+    assert "No source has a price in eu-west-1 for a GB searched in vector indexes. A file" in said
+    assert "SearchVectors 1 0 0 no price" in said
     assert browser.ask("/console/costs?region=mars")[0] == 400
     assert browser.ask("/console/costs?by=colour")[0] == 400
 

@@ -139,6 +139,21 @@ def test_the_bytes_of_vector_indexes_are_beside_the_units(client: Any, database:
     assert min(totals) > 1_024
 
 
+def test_the_bytes_of_vector_indexes_have_a_price() -> None:
+    write = Record("PutItem", ("words",), "", write_units=2, vector_write_bytes=1024**3)
+    search = Record("SearchVectors", ("words",), "near", vector_search_bytes=5 * 1024**3)
+    costs = Costs(lambda *_: None)
+    costs.add(write)
+    costs.add(search)
+    of_units = 2 * Decimal("0.000000625")
+    assert costs.dollars() == of_units + Decimal("0.52") + 5 * Decimal("0.002")
+    assert costs.of("SearchVectors").dollars("us-west-2") == 5 * Decimal("0.002")
+    with pytest.raises(ValueError, match="the price in eu-west-1 for a GB written to vector indexes"):
+        costs.dollars("eu-west-1")
+    with pytest.raises(ValueError, match="the price in eu-west-1 for a GB searched in vector indexes"):
+        costs.of("SearchVectors").dollars("eu-west-1")
+
+
 def test_scans_are_found_in_partiql_as_well(client: Any, database: Database) -> None:
     fill(client, 1)
     scans = [
@@ -407,6 +422,47 @@ def test_pytest_prints_no_money_where_no_source_has_prices(tmp_path: Path) -> No
     assert "DynamoDB: the most expensive of 2 tests" in shown
     assert "$" not in shown
     assert "would cost" not in shown
+
+
+VECTORS = """
+    import pytest
+    from hashrange.database import Database
+
+    INDEX = {
+        "IndexName": "near", "VectorAttribute": {"AttributeName": "v"}, "Dimensions": 1,
+        "DistanceFunction": "COSINE", "Projection": {"ProjectionType": "KEYS_ONLY"},
+    }
+    TABLE = {
+        "TableName": "words", "BillingMode": "PAY_PER_REQUEST", "VectorIndexes": [INDEX],
+        "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
+    }
+
+    def test_words():
+        database = Database.in_memory()
+        database.execute("CreateTable", TABLE)
+        item = {"p": {"S": "a"}, "v": {"L": [{"N": "1"}]}}
+        database.execute("PutItem", {"TableName": "words", "Item": item})
+        search = {"TableName": "words", "IndexName": "near", "SearchVector": [{"N": "1"}], "TopK": 1}
+        database.execute("SearchVectors", search)
+"""
+
+
+def test_pytest_prints_what_searches_of_vectors_cost(tmp_path: Path) -> None:
+    (tmp_path / "test_suite.py").write_text(textwrap.dedent(VECTORS), encoding="utf-8")
+    shown = run_pytest(tmp_path, "--dynamodb-costs")
+    lines = [line.split() for line in shown.splitlines() if re.search(r"test_suite\.py:\d+$", line)]
+    # A write unit at $0.625 for a million, and 1,024 bytes at $0.52 for a GB
+    assert lines[0] == ["0", "1", "1", "$0.0000011", "test_suite.py:19"]
+    assert lines[1][:3] == ["0", "0", "1"]
+    assert lines[1][-1] == "test_suite.py:21"
+    assert re.match(r"\$0\.0+[1-9]", lines[1][3])
+    assert "would cost $0.0000011, and a million such runs $1.12." in shown
+    (tmp_path / "pytest.ini").write_text("[pytest]\ndynamodb_region = eu-west-1\n", encoding="utf-8")
+    shown = run_pytest(tmp_path, "--dynamodb-costs")
+    for missing in ("a GB searched in vector indexes", "a GB written to vector indexes"):
+        assert f"No source has the price in eu-west-1 for {missing}; the sum lacks it." in shown
+    assert "would cost $0.00000070 + ?, and a million such runs $0.70 + ?." in shown
 
 
 def test_a_write_whose_condition_fails_is_charged(client: Any, database: Database) -> None:
