@@ -72,9 +72,10 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def unfrozen() -> Iterator[None]:
-    """No test leaves objects frozen: `hashrange.local` could not find the clients among them."""
+    """No module leaves objects frozen: `hashrange.local` could not find the clients among them. It is not
+    asked after each test, because Python counts the frozen objects one by one."""
     before = gc.get_freeze_count()
     yield
     frozen = gc.get_freeze_count() - before

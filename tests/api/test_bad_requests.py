@@ -226,7 +226,7 @@ def test_depth_of_statements(door: Door, text: str) -> None:
     outcome(door, "ExecuteTransaction", {"TransactStatements": [{"Statement": text}]})
 
 
-LONG = 100_000
+LONG = 30_000
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from model.reference import TableDefinition
 T = TypeVar("T")
 
 _HISTORIES = settings(
-    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "10")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,

@@ -1,6 +1,6 @@
 """Random histories against the reference model, on all engines.
 
-HASHRANGE_EXAMPLES sets the number of histories per engine (default 20), of which PostgreSQL runs a tenth.
+HASHRANGE_EXAMPLES sets the number of histories per engine (default 10), of which PostgreSQL runs a tenth.
 Run a few thousand before a release.
 """
 
@@ -23,7 +23,7 @@ from hashrange.tables.background import sweeps
 from model.vector_machine import VectorMachine
 
 _HISTORIES = settings(
-    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "20")),
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "10")),
     stateful_step_count=int(os.environ.get("HASHRANGE_STEPS", "40")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

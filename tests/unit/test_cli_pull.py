@@ -97,9 +97,13 @@ def source(account: Database) -> Iterator[Any]:
         client.update_time_to_live(TableName="shop-orders", TimeToLiveSpecification=living)
         for name in ("shop-users", "logs"):
             client.create_table(**simple(name))
-        for number in range(120):
-            item = {"pk": {"S": f"o{number % 7}"}, "sk": {"N": str(number)}, "b": {"B": b"\x00\xff"}}
-            client.put_item(TableName="shop-orders", Item=item)
+        items = [
+            {"pk": {"S": f"o{number % 7}"}, "sk": {"N": str(number)}, "b": {"B": b"\x00\xff"}}
+            for number in range(120)
+        ]
+        for start in range(0, len(items), 24):
+            puts = [{"PutRequest": {"Item": item}} for item in items[start : start + 24]]
+            client.batch_write_item(RequestItems={"shop-orders": puts})
         yield client
 
 

@@ -261,8 +261,9 @@ def test_an_export_goes_on_after_a_restart_and_beside_writes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int]
 ) -> None:
     world = Exports(tmp_path_factory.mktemp("world"), durable=True)
-    for number in range(1_200):
-        world.put_item(item_of(number))
+    for start in range(0, 1_200, 25):
+        puts = [{"PutRequest": {"Item": item_of(number)}} for number in range(start, start + 25)]
+        world("BatchWriteItem", RequestItems={"music": puts})
     before = world.present()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(export_runner, "OBJECT_BYTES", 1)  # an object for each bite

@@ -116,8 +116,10 @@ def counted() -> Counter[str]:
     because the collector does not know of texts and numbers, nor of dictionaries of these alone."""
     gc.collect()
     objects = gc.get_objects()
-    counts = Counter([f"{type(one).__module__}.{type(one).__qualname__}" for one in objects])
-    containers = {id(one): one for one in gc.get_referents(*objects) if isinstance(one, dict | list | set)}
+    counts: Counter[str] = Counter()
+    for kind, number in Counter(map(type, objects)).items():
+        counts[f"{kind.__module__}.{kind.__qualname__}"] += number
+    containers = {id(one): one for one in gc.get_referents(*objects) if isinstance(one, (dict, list, set))}
     for one in containers.values():
         counts[f"entries of {type(one).__name__}"] += len(one)
     return counts

@@ -16,6 +16,7 @@ from typing import Any, cast
 import pytest
 
 import certificates
+from collecting import young_objects_only
 from hashrange.server import listening
 from hashrange.server.listening import Guests, Listener, bind
 from hashrange.server.run import new_event_loop
@@ -205,9 +206,10 @@ def test_who_arrives_as_it_closes_is_not_left_open(
 
     hook, sys.unraisablehook = sys.unraisablehook, unraisable.append
     try:
-        with asyncio.Runner(loop_factory=make_loop) as runner:
-            runner.run(asyncio.wait_for(run(), 30))
-        gc.collect()
+        with young_objects_only():
+            with asyncio.Runner(loop_factory=make_loop) as runner:
+                runner.run(asyncio.wait_for(run(), 30))
+            gc.collect()
     finally:
         sys.unraisablehook = hook
     assert [str(one.exc_value) for one in unraisable] == []

@@ -107,7 +107,7 @@ def test_equals_are_served_equally_often(loop: Loop, seconds: float, pipelined: 
     for number in range(64):
         loop.connect(f"{number}", seconds, pipelined)
     loop.serve(64 * pipelined)
-    served = Counter(loop.serve(64 * 10 * pipelined))
+    served = Counter(loop.serve(64 * 10 * min(pipelined, 3)))
     assert len(served) == 64
     assert max(served.values()) <= 1.4 * min(served.values())
 

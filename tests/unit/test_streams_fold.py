@@ -245,7 +245,7 @@ def play(history: History, steps: list[Any]) -> None:
 
 
 @given(steps=st.lists(step, min_size=25, max_size=60), shard_count=st.integers(1, 4))
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_the_stream_folds_to_the_table_in_memory(steps: list[Any], shard_count: int) -> None:
     play(History(MemoryEngine, shard_count, restarts=False), steps)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collecting import young_objects_only
 from hashrange import encoding
 from hashrange.errors import ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
@@ -150,11 +151,8 @@ def test_the_items_of_a_page_are_freed_one_by_one() -> None:
         return True
 
     found = [packed({"held": {"L": [{"N": str(number)}]}}) for number in range(20)]
-    gc.freeze()  # the collector leaves out the objects of all other tests
-    try:
+    with young_objects_only():
         page = ranges.read_page(iter(found), limit=None, test=test)
-    finally:
-        gc.unfreeze()
     assert len(page.records) == 20
     assert max(held) == min(held)
 

@@ -143,7 +143,7 @@ def test_servers_see_the_writes_of_each_other(open_engine: Callable[[], Engine])
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e-44, 1e37], ids=str)
 def test_near_scores_are_told_apart(world: World, distance: str, scale: float) -> None:
     """Scores that differ by less than 32-bit floats can tell are still in their order."""
-    dimensions, count = 48, 400
+    dimensions, count = 48, 100
     world.create(index_of(dimensions=dimensions, distance=distance))
     chance = np.random.default_rng(3)
     base = chance.normal(size=dimensions)

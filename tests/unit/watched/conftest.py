@@ -9,6 +9,7 @@ from typing import Any
 
 import boto3
 import botocore.endpoint
+import botocore.retries.bucket
 import pytest
 from botocore.config import Config
 
@@ -22,8 +23,9 @@ from watched import Clients, create
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let botocore's retries not wait."""
+    """Let botocore's retries not wait, nor those of the adaptive mode before they send a request."""
     monkeypatch.setattr(botocore.endpoint, "time", types.SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr(botocore.retries.bucket.TokenBucket, "acquire", lambda *_, **__: True)
 
 
 @pytest.fixture
