@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -127,6 +128,47 @@ def test_an_item_that_changed_very_often_is_not_walked_over(world: World) -> Non
                 found = list(look(Past(counting, table, stamp)))
                 assert len(found) in (1, 6)
                 assert counting.count < 40, (stamps.index(stamp), counting.count)
+
+    world.database.engine.read(body)
+
+
+@pytest.mark.once
+def test_pages_of_the_past_walk_over_the_images_once(world: World) -> None:
+    """Also where no item has changed since, so that there is no image to be found."""
+    for number in range(600):
+        item = {"p": {"S": "p"}, "s": {"B": base64.b64encode(b"%04d" % number).decode()}}
+        world("PutItem", TableName="table", Item=item | {"v": {"N": "1"}})
+    stamp = world.database.engine.write(lambda txn: txn.stamp(0))
+    table = world.table
+
+    def pages(reader: Reader, way: str) -> tuple[int, list[Any]]:
+        counting = Counting(reader)
+        past = Past(counting, table, stamp)
+        rows: list[tuple[bytes, bytes, bytes]] = []
+        while True:
+            if not rows or way == "space":
+                low = (rows[-1][0], rows[-1][1] + b"\x00") if rows else (b"", b"")
+                page = list(islice(past.scan_space(table.space, low), 50))
+            elif way == "forward":
+                partition, sort, _ = rows[-1]
+                found = past.scan(table.space, partition, sort + b"\x00")
+                page = [(partition, *one) for one in islice(found, 50)]
+            else:
+                partition, top = rows[0][0], rows[-1][1] if len(rows) > 50 else None
+                found = past.scan(table.space, partition, b"", top, reverse=True)
+                page = [(partition, *one) for one in islice(found, 50)]
+            if not page:
+                return counting.count, rows
+            rows += page
+            if way == "reverse" and len(rows) == 650:
+                return counting.count, rows[50:][::-1]
+
+    def body(reader: Reader) -> None:
+        every = list(reader.scan_space(table.space))
+        for way in ("space", "forward", "reverse"):
+            count, rows = pages(reader, way)
+            assert rows == every
+            assert count < 4 * len(every), (way, count)
 
     world.database.engine.read(body)
 

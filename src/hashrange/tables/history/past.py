@@ -5,9 +5,9 @@ scan, a build. It shows the table's own space as of the stamp, and all other spa
 are now.
 
 A scan merges the table with the images of each span above the stamp, and takes for each address the record of
-the oldest span that has one. It holds one record of each span, so its memory does not depend on the size of
-the table or of the history. An item with many images is not walked over image by image: after a few of them
-the scan seeks what it needs.
+the oldest span that has one. It holds a few records of the table and one of each span, so its memory does not
+depend on the size of the table or of the history. An item with many images is not walked over image by image:
+after a few of them the scan seeks what it needs.
 
 The state at a stamp never changes later, provided that no later transaction gets that stamp or a lower one;
 `settle` ensures this. So a reader may stop at any address and continue from there in a later body, on another
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from heapq import merge
-from typing import Final
+from typing import Final, TypeVar
 
 from hashrange import pace
 from hashrange.encoding import escape
@@ -35,6 +35,9 @@ comparing two of these never reaches the last member."""
 
 # The scan walks over this many images of an item before it seeks the next image that it needs.
 _WALKED_MAX: Final = 8
+_WINDOW_ROWS_MIN: Final = 8
+_WINDOW_ROWS_MAX: Final = 64
+_WINDOW_BYTES: Final = 256 * 1024
 
 
 def settle(engine: Engine, stamp: int) -> None:
@@ -120,36 +123,76 @@ class Past:
     def _scan(
         self, partition: bytes, low: bytes, high: bytes | None, reverse: bool, likely: int | None
     ) -> Iterator[tuple[bytes, bytes]]:
-        parts: list[Iterator[_Found]] = []
-        count = len(self._spans)
-        start, end = escape(low), None if high is None else escape(high)
-        for number, span in enumerate(self._spans):
-            if reverse:
-                rank = count - number
-                parts.append(
-                    _first_images_reversed(self._reader, span.space, self._stamp, rank, partition, start, end)
-                )
-            else:
-                bounds = (partition, start), (partition + b"\x00", b"") if end is None else (partition, end)
-                parts.append(first_images(self._reader, span.space, self._stamp, number, *bounds))
-        rows = self._reader.scan(self._space, partition, low, high, reverse=reverse, likely=likely)
+        spans, count = self._spans, len(self._spans)
         items = 0 if reverse else count
-        parts.append(_items_of_partition(rows, partition, items))
-        for _, sort, record in _merged(parts, reverse, items):
-            yield sort, record
+        rows = self._reader.scan(self._space, partition, low, high, reverse=reverse, likely=likely)
+        start, end = escape(low), None if high is None else escape(high)
+        for window, goes_on in _windows(rows):
+            last = window[-1][0] if goes_on else None
+            parts: list[Iterator[_Found]] = []
+            if reverse:
+                bound = start if last is None else escape(last)
+                for number, span in enumerate(spans):
+                    rank = count - number
+                    parts.append(
+                        _first_images_reversed(
+                            self._reader, span.space, self._stamp, rank, partition, bound, end
+                        )
+                    )
+                end = bound
+            else:
+                bound_after = end if last is None else escape(last + b"\x00")
+                top = (partition + b"\x00", b"") if bound_after is None else (partition, bound_after)
+                for rank, span in enumerate(spans):
+                    parts.append(
+                        first_images(self._reader, span.space, self._stamp, rank, (partition, start), top)
+                    )
+                start = bound_after or b""
+            parts.append(_items_of_partition(iter(window), partition, items))
+            for _, sort, record in _merged(parts, reverse, items):
+                yield sort, record
 
     def _scan_space(
         self, low: tuple[bytes, bytes], high: tuple[bytes, bytes] | None, likely: int | None
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        parts: list[Iterator[_Found]] = []
         start = low[0], escape(low[1])
         end = None if high is None else (high[0], escape(high[1]))
-        for rank, span in enumerate(self._spans):
-            parts.append(first_images(self._reader, span.space, self._stamp, rank, start, end))
+        items = len(self._spans)
         rows = self._reader.scan_space(self._space, low, high, likely=likely)
-        items = len(parts)
-        parts.append(_items(rows, items))
-        yield from _merged(parts, False, items)
+        for window, goes_on in _windows(rows):
+            bound = end
+            if goes_on:
+                partition, sort, _ = window[-1]
+                bound = partition, escape(sort + b"\x00")
+            parts = [
+                first_images(self._reader, span.space, self._stamp, rank, start, bound)
+                for rank, span in enumerate(self._spans)
+            ]
+            parts.append(_items(iter(window), items))
+            yield from _merged(parts, False, items)
+            if bound is not None:
+                start = bound
+
+
+_Row = TypeVar("_Row", tuple[bytes, bytes], tuple[bytes, bytes, bytes])
+
+
+def _windows(rows: Iterator[_Row]) -> Iterator[tuple[list[_Row], bool]]:
+    """The rows of a table in windows, each with whether others follow.
+
+    The images are walked as far as a window reaches. Otherwise the first image above the stamp would be
+    looked for to the end of the table, by each page of it again. The windows grow, since many scans end soon.
+    """
+    window: list[_Row] = []
+    rows_max, size = _WINDOW_ROWS_MIN, 0
+    for row in rows:
+        window.append(row)
+        size += len(row[-1])
+        if len(window) == rows_max or size >= _WINDOW_BYTES:
+            yield window, True
+            window, size = [], 0
+            rows_max = min(2 * rows_max, _WINDOW_ROWS_MAX)
+    yield window, False
 
 
 def _items(rows: Iterator[tuple[bytes, bytes, bytes]], rank: int) -> Iterator[_Found]:
