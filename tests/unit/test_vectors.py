@@ -91,10 +91,26 @@ def rows_of(reader: Reader, space: int) -> list[Any]:
 def test_a_search_finds_what_a_look_at_all_items_finds(
     engine: str, memory: int, distance: str, history: list[tuple[Any, ...]]
 ) -> None:
-    with opener_of(engine) as opener, pytest.MonkeyPatch.context() as patch:
+    with opener_of(engine) as opener:
+        run_history(World(opener(), vector_memory_bytes=memory), distance, history)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@settings(max_examples=5, deadline=None)
+@given(history=st.lists(steps, min_size=10, max_size=30))
+def test_a_search_on_postgresql_finds_what_a_look_at_all_items_finds(
+    postgres_url: str, distance: str, history: list[tuple[Any, ...]]
+) -> None:
+    from hashrange.storage.postgres import PostgresEngine
+
+    run_history(World(PostgresEngine(postgres_url, schema=postgres.new_schema())), distance, history)
+
+
+def run_history(world: World, distance: str, history: list[tuple[Any, ...]]) -> None:
+    """Take the steps, with background work in between, and close the world."""
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "KEPT_CHANGES", 6)
         patch.setattr(sweeps, "BITE_ITEMS", 4)
-        world = World(opener(), vector_memory_bytes=memory)
         world.create({**SCOPED, "DistanceFunction": distance}, scoped=True)
         try:
             for step in history:
