@@ -34,7 +34,7 @@ from urllib.parse import quote
 
 import orjson
 
-from bench import browsing, report
+from bench import in_browser, report
 from bench.large import TABLE, Store, fill, key_of
 from bench.load import SCRIPT, find_wrk, run_wrk, write_requests
 from bench.servers import Running, ServerError, hashrange, running
@@ -153,11 +153,11 @@ def _measure_browser(
         item = {"pk": {"S": name}, "sk": {"N": "1"}, "note": {"S": "x" * _ITEM_BYTES}}
         call(started.port, Request("PutItem", {"TableName": TABLE, "Item": item}))
 
-    with browsing.opened(base + browser.link()) as page:
+    with in_browser.opened(base + browser.link()) as page:
         table = f"{base}/console/t/{TABLE}"
-        measured.still = browsing.still(page, options.scroll)
-        measured.frames = browsing.frames(page, table, options.scroll)
-        measured.seen = browsing.seen(page, f"{table}/stream", write, options.writes)
+        measured.still = in_browser.still(page, options.scroll)
+        measured.frames = in_browser.frames(page, table, options.scroll)
+        measured.seen = in_browser.seen(page, f"{table}/stream", write, options.writes)
 
 
 def _measure_rates(started: Running, measured: Measured, options: argparse.Namespace) -> None:
@@ -194,7 +194,7 @@ def measure(options: argparse.Namespace, note: Callable[[str], None]) -> Measure
             measured.first_row_seconds = time.perf_counter() - began
             _measure_first_page(browser, measured)
             _measure_pages(browser, measured, options.pages)
-            if missing := browsing.missing():
+            if missing := in_browser.missing():
                 note(f"no frames, and nothing seen in a stream: {missing}")
             else:
                 _measure_browser(started, browser, measured, options)
