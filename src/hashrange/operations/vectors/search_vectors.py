@@ -9,7 +9,7 @@ agent-toolkit-for-aws, and extenddb pull request 243 for the order of errors. Wo
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hashrange import expressions, pace
 from hashrange.encoding import partition_of
@@ -125,10 +125,15 @@ def _searching(request: Request) -> _Searching:
     return _Searching(request["IndexName"], numbers, count, condition, project)
 
 
+def _number(element: Any) -> Any:
+    """What a request gives as the number of an element, which may be of any type; None if it is no number."""
+    return element.get("N") if type(element) is dict and len(element) == 1 else None
+
+
 def _numbers(elements: list[AttributeValue]) -> list[str]:
     """The numbers of a search's vector. A look at all of them together, which most vectors pass, takes a
     tenth of checking one after the other."""
-    given = [element["N"] for element in elements if "N" in element and len(element) == 1]
+    given = [text for element in elements if type(text := _number(element)) is str]
     joined = ",".join(given)
     if len(given) == len(elements) == joined.count(",") + 1 and _PLAIN_NUMBERS.fullmatch(joined):
         return given
