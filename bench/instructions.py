@@ -30,7 +30,7 @@ from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 
-from bench import signing
+from bench import signing, wire
 from bench.connection import send_all
 from bench.report import table
 from bench.servers import COMPILED
@@ -138,20 +138,21 @@ def _started(server: subprocess.Popen[bytes]) -> tuple[int, str]:
 
 def prepared(name: str, port: int, sign: Sign | None = None) -> list[bytes]:
     """Make and fill the tables of a workload; return its requests as bytes. `sign` makes their signatures."""
-    workload = WORKLOADS[name]
-    for one in workload.tables:
-        call(port, TABLES[one].create, sign)
-        settled = TABLES[one].settled
-        if settled is not None:
-            call(port, settled, sign)
-        for request in loading(one):
-            call(port, request, sign)
+    with wire.signed_by(port, sign):
+        workload = WORKLOADS[name]
+        for one in workload.tables:
+            call(port, TABLES[one].create)
+            settled = TABLES[one].settled
+            if settled is not None:
+                call(port, settled)
+            for request in loading(one):
+                call(port, request)
 
-    def ask(request: Request) -> dict[str, object]:
-        return call(port, request, sign).body
+        def ask(request: Request) -> dict[str, object]:
+            return call(port, request).body
 
-    requests: Iterable[Request] = workload.asked(ask) if workload.asked else workload.requests()
-    return [render(request, port, sign) for request in islice(requests, DISTINCT_REQUESTS)]
+        requests: Iterable[Request] = workload.asked(ask) if workload.asked else workload.requests()
+        return [render(request, port) for request in islice(requests, DISTINCT_REQUESTS)]
 
 
 def _send(port: int, requests: Iterator[bytes]) -> None:

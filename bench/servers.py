@@ -28,7 +28,7 @@ from pathlib import Path
 from tools.compiled import MARK
 
 from bench.signing import signed
-from bench.wire import HOST, SIGNS, CallError, Request, Sign, call
+from bench.wire import HOST, CallError, Request, Sign, call, signed_by
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"
@@ -237,8 +237,6 @@ def running(server: Server, directory: Path) -> Iterator[Running]:
     Raises ServerError if it exits or does not answer within START_SECONDS_MAX.
     """
     port = free_port()
-    if server.sign is not None:
-        SIGNS[port] = server.sign
     log_path = directory / "server.log"
     with log_path.open("wb") as log:
         process = subprocess.Popen(
@@ -251,11 +249,11 @@ def running(server: Server, directory: Path) -> Iterator[Running]:
             start_new_session=True,
         )
     try:
-        _wait_until_ready(server, process, port, log_path)
-        yield Running(server, port, process, directory)
+        with signed_by(port, server.sign):
+            _wait_until_ready(server, process, port, log_path)
+            yield Running(server, port, process, directory)
     finally:
         _stop(process)
-        SIGNS.pop(port, None)
 
 
 def cpu_us(root_pid: int) -> int:

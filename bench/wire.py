@@ -1,15 +1,16 @@
 """One DynamoDB request over HTTP: as bytes for the load generator, and as a blocking call for checks.
 
 Knows the wire form (target header, JSON 1.0, an Authorization header of the right form) and nothing of the
-contents. The signature is made up, unless `sign` makes one: nearly all servers measured here accept any
-credentials by default, and spend no time on verifying one. `SIGNS` has those that do not.
+contents. The signature is made up, except within `signed_by`: nearly all servers measured here accept any
+credentials by default, and spend no time on verifying one.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +36,18 @@ class CallError(Exception):
 Sign = Callable[[str, dict[str, str], bytes], dict[str, str]]
 """The headers with their signature, from the host, the headers and the body: `bench.signing.signed`."""
 
+_signs: dict[int, Sign] = {}
 
-SIGNS: dict[int, Sign] = {}
-"""What makes the signatures of all requests to the server on a port."""
+
+@contextmanager
+def signed_by(port: int, sign: Sign | None) -> Iterator[None]:
+    """Within the block `sign` makes true signatures for all requests to the server on a port."""
+    if sign is not None:
+        _signs[port] = sign
+    try:
+        yield
+    finally:
+        _signs.pop(port, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +72,11 @@ def target(operation: str) -> str:
     return f"{service}_20120810.{operation}"
 
 
-def render(request: Request, port: int, sign: Sign | None = None) -> bytes:
-    """The whole HTTP/1.1 request, ready to be written to a socket. `sign` makes a true signature."""
+def render(request: Request, port: int) -> bytes:
+    """The whole HTTP/1.1 request, ready to be written to a socket."""
     body = json.dumps(request.body, separators=(",", ":")).encode()
     headers = {"X-Amz-Target": target(request.operation)} | _HEADERS
-    sign = sign or SIGNS.get(port)
+    sign = _signs.get(port)
     if sign is not None:
         headers = sign(f"{HOST}:{port}", headers, body)
     head = [
@@ -78,8 +88,8 @@ def render(request: Request, port: int, sign: Sign | None = None) -> bytes:
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
-def call(port: int, request: Request, sign: Sign | None = None) -> Answer:
-    """Send one request on a connection of its own and wait for the answer. `sign` makes a true signature.
+def call(port: int, request: Request) -> Answer:
+    """Send one request on a connection of its own and wait for the answer.
 
     Raises CallError for an error answer and OSError where nobody answers.
     """
@@ -87,7 +97,7 @@ def call(port: int, request: Request, sign: Sign | None = None) -> Answer:
     try:
         headers = _HEADERS | {"X-Amz-Target": target(request.operation)}
         body = json.dumps(request.body, separators=(",", ":")).encode()
-        sign = sign or SIGNS.get(port)
+        sign = _signs.get(port)
         if sign is not None:
             headers = sign(f"{HOST}:{port}", headers, body)
         connection.request("POST", "/", body, headers)

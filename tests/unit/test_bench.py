@@ -29,7 +29,7 @@ from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, w
 from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
-from bench.wire import Request, render
+from bench.wire import Request, render, signed_by
 from hashrange.access.signatures import Verifier
 from hashrange.access.users import load
 from hashrange.clock import SystemClock
@@ -452,7 +452,8 @@ def test_instructions_of_two_builds_are_shown_beside_each_other() -> None:
 def test_signed_requests_are_taken_by_a_server_with_the_users_file(tmp_path: Path) -> None:
     signing.write_users(tmp_path / "users.json")
     users = load(tmp_path / "users.json")
-    raw = render(Request("ListTables", {"Limit": 1}), 8000, signing.signed)
+    with signed_by(8000, signing.signed):
+        raw = render(Request("ListTables", {"Limit": 1}), 8000)
     head, _, body = raw.partition(b"\r\n\r\n")
     lines = [line.partition(b": ") for line in head.split(b"\r\n")[1:]]
     headers = {name.lower(): value for name, _, value in lines}

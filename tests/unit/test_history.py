@@ -141,34 +141,29 @@ def test_pages_of_the_past_walk_over_the_images_once(world: World) -> None:
     stamp = world.database.engine.write(lambda txn: txn.stamp(0))
     table = world.table
 
-    def pages(reader: Reader, way: str) -> tuple[int, list[Any]]:
-        counting = Counting(reader)
-        past = Past(counting, table, stamp)
-        rows: list[tuple[bytes, bytes, bytes]] = []
-        while True:
-            if not rows or way == "space":
-                low = (rows[-1][0], rows[-1][1] + b"\x00") if rows else (b"", b"")
-                page = list(islice(past.scan_space(table.space, low), 50))
-            elif way == "forward":
-                partition, sort, _ = rows[-1]
-                found = past.scan(table.space, partition, sort + b"\x00")
-                page = [(partition, *one) for one in islice(found, 50)]
-            else:
-                partition, top = rows[0][0], rows[-1][1] if len(rows) > 50 else None
-                found = past.scan(table.space, partition, b"", top, reverse=True)
-                page = [(partition, *one) for one in islice(found, 50)]
-            if not page:
-                return counting.count, rows
-            rows += page
-            if way == "reverse" and len(rows) == 650:
-                return counting.count, rows[50:][::-1]
+    partition = min(address[0] for address in world.present())
+
+    def from_bottom(past: Past, last: Any) -> Iterator[Any]:
+        return past.scan_space(table.space, (last[0], last[1] + b"\x00") if last else (b"", b""))
+
+    def of_partition(past: Past, last: Any) -> Iterator[Any]:
+        low = last[1] + b"\x00" if last else b""
+        return ((partition, *row) for row in past.scan(table.space, partition, low))
+
+    def from_top(past: Past, last: Any) -> Iterator[Any]:
+        rows = past.scan(table.space, partition, b"", last[1] if last else None, reverse=True)
+        return ((partition, *row) for row in rows)
 
     def body(reader: Reader) -> None:
         every = list(reader.scan_space(table.space))
-        for way in ("space", "forward", "reverse"):
-            count, rows = pages(reader, way)
-            assert rows == every
-            assert count < 4 * len(every), (way, count)
+        for rows_after, wanted in ((from_bottom, every), (of_partition, every), (from_top, every[::-1])):
+            counting = Counting(reader)
+            past = Past(counting, table, stamp)
+            rows: list[Any] = []
+            while page := list(islice(rows_after(past, rows[-1] if rows else None), 50)):
+                rows += page
+            assert rows == wanted
+            assert counting.count < 4 * len(every), (rows_after.__name__, counting.count)
 
     world.database.engine.read(body)
 

@@ -70,6 +70,13 @@ async def greeting(address: tuple[str, int]) -> tuple[bytes, asyncio.StreamWrite
     return await reader.readexactly(7), writer
 
 
+async def is_welcome(address: tuple[str, int], present: set[Greeter]) -> None:
+    """The body of a test in which one client is greeted."""
+    text, writer = await greeting(address)
+    assert text == b"welcome"
+    writer.close()
+
+
 def events(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if record.name == listening.__name__]
 
@@ -133,15 +140,10 @@ def test_a_failing_accept_is_not_tried_again_at_once(
             steps.append("wait")
         await sleep(0)
 
-    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
-        text, writer = await greeting(address)
-        assert text == b"welcome"
-        writer.close()
-
     monkeypatch.setattr(asyncio, "sleep", note)
     monkeypatch.setattr(listening, "accepted", fail_at_first)
     with caplog.at_level(logging.INFO):
-        with_listener(body)
+        with_listener(is_welcome)
     assert steps == ["fail", "wait"] * 3
     assert events(caplog) == ["accepting failed"]
 
@@ -157,13 +159,8 @@ def test_a_client_that_left_stops_nobody(
             raise failures.pop()
         return await accepted(loop, socket_)
 
-    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
-        text, writer = await greeting(address)
-        assert text == b"welcome"
-        writer.close()
-
     monkeypatch.setattr(listening, "accepted", fail_once)
-    with_listener(body)
+    with_listener(is_welcome)
     assert not failures
     assert events(caplog) == []
 
@@ -228,13 +225,8 @@ def test_a_connection_that_is_gone_before_it_is_accepted_is_waited_out(
         else:
             early.append(None)
 
-    async def body(address: tuple[str, int], present: set[Greeter]) -> None:
-        text, writer = await greeting(address)
-        assert text == b"welcome"
-        writer.close()
-
     monkeypatch.setattr(listening, "_readable", too_early)
-    with_listener(body)
+    with_listener(is_welcome)
     assert early
     assert events(caplog) == []
 

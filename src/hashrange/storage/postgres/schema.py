@@ -68,7 +68,7 @@ SCHEMA: Final = "hashrange"
 """The name of the schema, if no other one is given."""
 
 _VERSION_MIN: Final = 150_000
-"""MERGE."""
+"""The first version that has MERGE."""
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 _LOCK: Final = 1_212_301_395  # the first key of our advisory locks; the second one is the schema's
 _INSUFFICIENT: Final = "SQLSTATE 42501"

@@ -123,55 +123,54 @@ class Past:
     def _scan(
         self, partition: bytes, low: bytes, high: bytes | None, reverse: bool, likely: int | None
     ) -> Iterator[tuple[bytes, bytes]]:
-        spans, count = self._spans, len(self._spans)
-        items = 0 if reverse else count
+        items = 0 if reverse else len(self._spans)
         rows = self._reader.scan(self._space, partition, low, high, reverse=reverse, likely=likely)
-        start, end = escape(low), None if high is None else escape(high)
+        bottom, top = escape(low), None if high is None else escape(high)
         for window, goes_on in _windows(rows):
-            last = window[-1][0] if goes_on else None
-            parts: list[Iterator[_Found]] = []
-            if reverse:
-                bound = start if last is None else escape(last)
-                for number, span in enumerate(spans):
-                    rank = count - number
-                    parts.append(
-                        _first_images_reversed(
-                            self._reader, span.space, self._stamp, rank, partition, bound, end
-                        )
-                    )
-                end = bound
-            else:
-                bound_after = end if last is None else escape(last + b"\x00")
-                top = (partition + b"\x00", b"") if bound_after is None else (partition, bound_after)
-                for rank, span in enumerate(spans):
-                    parts.append(
-                        first_images(self._reader, span.space, self._stamp, rank, (partition, start), top)
-                    )
-                start = bound_after or b""
+            start, end = bottom, top
+            # The next window begins where this one ends.
+            if goes_on and reverse:
+                start = top = escape(window[-1][0])
+            elif goes_on:
+                end = bottom = escape(window[-1][0] + b"\x00")
+            parts = self._first_images(partition, start, end, reverse)
             parts.append(_items_of_partition(iter(window), partition, items))
             for _, sort, record in _merged(parts, reverse, items):
                 yield sort, record
 
+    def _first_images(
+        self, partition: bytes, start: bytes, end: bytes | None, reverse: bool
+    ) -> list[Iterator[_Found]]:
+        """The first images above the stamp of each span, for the items of a partition."""
+        reader, stamp, count = self._reader, self._stamp, len(self._spans)
+        if reverse:
+            return [
+                _first_images_reversed(reader, span.space, stamp, count - number, partition, start, end)
+                for number, span in enumerate(self._spans)
+            ]
+        top = (partition + b"\x00", b"") if end is None else (partition, end)
+        return [
+            first_images(reader, span.space, stamp, rank, (partition, start), top)
+            for rank, span in enumerate(self._spans)
+        ]
+
     def _scan_space(
         self, low: tuple[bytes, bytes], high: tuple[bytes, bytes] | None, likely: int | None
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        start = low[0], escape(low[1])
-        end = None if high is None else (high[0], escape(high[1]))
         items = len(self._spans)
         rows = self._reader.scan_space(self._space, low, high, likely=likely)
+        bottom, top = (low[0], escape(low[1])), None if high is None else (high[0], escape(high[1]))
         for window, goes_on in _windows(rows):
-            bound = end
+            start, end = bottom, top
             if goes_on:
                 partition, sort, _ = window[-1]
-                bound = partition, escape(sort + b"\x00")
+                end = bottom = partition, escape(sort + b"\x00")
             parts = [
-                first_images(self._reader, span.space, self._stamp, rank, start, bound)
+                first_images(self._reader, span.space, self._stamp, rank, start, end)
                 for rank, span in enumerate(self._spans)
             ]
             parts.append(_items(iter(window), items))
             yield from _merged(parts, False, items)
-            if bound is not None:
-                start = bound
 
 
 _Row = TypeVar("_Row", tuple[bytes, bytes], tuple[bytes, bytes, bytes])
