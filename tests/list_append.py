@@ -62,16 +62,16 @@ class Run:
         self.surprises: list[BaseException] = []
         self._values = count(1)
         self._committed = 0
-        self._one_done = Event()
+        self._one_committed = Event()
 
     def committed(self) -> int:
         """How many transactions were acknowledged so far."""
         return self._committed
 
     def wait_a_little(self) -> None:
-        """Let the threads run until one of them has committed a transaction."""
-        self._one_done.clear()
-        self._one_done.wait(10)
+        """Let the threads run until one of them has committed a transaction, 10 seconds at most."""
+        self._one_committed.clear()
+        self._one_committed.wait(10)
 
     def run(self, threads_per_engine: int, meanwhile: Callable[[], None] | None = None) -> None:
         """Run all threads to their end; with `meanwhile`, call it and stop the threads when it returns."""
@@ -101,7 +101,6 @@ class Run:
         try:
             while not self.stop.is_set() and done < self.transactions:
                 self._one(engine, random)
-                self._one_done.set()
                 done += 1
         except BaseException as error:
             self.surprises.append(error)
@@ -133,6 +132,7 @@ class Run:
             made.steps = [*(Read(key, values) for key, values in seen.items()), *made.steps]
             made.status = "ok"
             self._committed += 1
+            self._one_committed.set()
         made.ended = monotonic()
 
     def final(self, engine: Engine) -> dict[int, list[int]]:

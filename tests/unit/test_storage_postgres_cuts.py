@@ -84,11 +84,13 @@ def test_histories_with_cut_connections(
     """Connections are cut while commits are under way; each outcome is found out, and nothing is lost."""
     caplog.set_level(logging.CRITICAL)
     engines = [open_engine(), open_engine()]
-    run = Run(engines, lists=4, seed=4, transactions=60)
+    run = Run(engines, lists=4, seed=4, transactions=1_000)
     before = [engine.counts()["reconnections"] for engine in engines]
 
     def meanwhile() -> None:
         while len(run.history) < 300 and not run.surprises:
+            # Without it, a machine under load cuts each new connection while the engine still prepares it.
+            run.wait_a_little()
             cut_connections(postgres_url, name)
 
     run.run(threads_per_engine=3, meanwhile=meanwhile)
