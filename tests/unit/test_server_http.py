@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashrange import errors
 from hashrange.database import Caller
 from hashrange.server.http import (
     LARGE_BODY_BYTES,
     LINGER_SECONDS_MAX,
-    PORTION_BYTES,
     Connection,
 )
+from hashrange.server.plane import APART_BYTES, PORTION_BYTES, Exchange
 from peer import SIGNED, FakeTransport, Peer, request
 
 
@@ -428,6 +429,32 @@ def test_a_long_answer_is_written_in_portions() -> None:
         assert written() <= PORTION_BYTES
     assert [body for _, body in peer.answers()] == [orjson.dumps(answer), b"{}", b'{"last":1}']
     assert peer.transport.closed
+
+
+@pytest.mark.parametrize("size", [APART_BYTES - 1, APART_BYTES, PORTION_BYTES, PORTION_BYTES + 1])
+@pytest.mark.parametrize("ends", [False, True])
+def test_answers_of_every_size_come_whole_and_in_order(size: int, ends: bool) -> None:
+    """A head and a body of middle size are two texts."""
+    answer = {"x": "x" * (size - len(b'{"x":""}'))}
+    peer = Peer().send(request("Later"))
+    peer.database.unfinished.pop()(answer, None)
+    peer.send(request("Later") * 2 + request("Later", extra=b"Connection: close\r\n" if ends else b""))
+    for unfinished in peer.database.unfinished[::-1]:
+        unfinished(answer, None)
+        peer.run_soon()
+    assert [body for _, body in peer.answers()] == [orjson.dumps(answer)] * 4
+    assert peer.transport.closed == ends
+
+
+@pytest.mark.parametrize("error", [None, errors.InternalServerError(""), errors.AnswerLost("")])
+def test_an_answer_that_is_made_anew_leaves_nothing_of_the_former(error: Exception | None) -> None:
+    """A body that others have overtaken runs again, and makes another answer; or it fails."""
+    peer = Peer()
+    exchange = Exchange(peer.connection, peer.plane, False)
+    exchange.encode({"x": "x" * APART_BYTES})
+    exchange.done(exchange.encode({}) if error is None else None, error)
+    assert exchange.answer is not None
+    assert exchange.body == b""
 
 
 def test_draining_finishes_what_is_under_way() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hashrange import pace
 from hashrange.pace import turns
@@ -40,6 +42,19 @@ def test_an_item_is_decoded_as_it_was_packed_wherever_it_is(item: Item) -> None:
     record = records.pack(item, 1)
     assert records.item_of(record) == item
     assert on_a_worker(lambda: records.item_of(record)) == item
+
+
+NAMES = st.text(st.characters(codec="utf-8") | st.sampled_from('"\\\n\x7f/é😀'), max_size=5)
+VALUES = st.sampled_from([{"S": '"p":{"S":"no"}'}, {"N": "-1.5E+30"}, {"B": "AAE="}, {"S": ""}])
+
+
+@given(st.dictionaries(NAMES, VALUES, min_size=3, max_size=6), st.data())
+def test_some_attributes_are_those_of_the_whole_item(item: dict[str, Any], data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(item)), min_size=1, max_size=3, unique=True))
+    item["l"] = {"L": [{"M": dict(item)}]}
+    record = records.pack(item, 1)
+    shown = records.members_of(record, tuple(names))
+    assert list(shown.items()) == [(name, item[name]) for name in names]
 
 
 def test_work_can_be_stopped_between_the_large_items_of_an_answer() -> None:

@@ -47,6 +47,10 @@ class Frames:
         """A 200 that keeps the connection open."""
         return b"%b%b%b%b" % (self._success, request_id(), _last_lines(crc32(body), len(body)), body)
 
+    def success_head(self, body: bytes) -> bytes:
+        """The part of such an answer that comes before its body."""
+        return b"%b%b%b" % (self._success, request_id(), _last_lines(crc32(body), len(body)))
+
     def success_in_pieces(self, pieces: list[bytes]) -> bytes:
         """The same, of a large body in pieces."""
         checksum = length = 0

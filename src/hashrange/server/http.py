@@ -40,10 +40,7 @@ from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, coding_refusal
 from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
-from hashrange.server.plane import Exchange, Large, Plane, Share
-
-PORTION_BYTES: Final = 512 * 1024
-"""A longer answer is written in portions: to send all of it at once holds up the other connections."""
+from hashrange.server.plane import PORTION_BYTES, Exchange, Large, Plane, Share
 
 LINGER_SECONDS_MAX: Final = 2.0
 """How long the server still reads from a client whose connection it has refused."""
@@ -67,6 +64,13 @@ class Phase(Enum):
     HEAD = "in the request line or the headers"
     BODY = "in the body"
     ENDING = "reads nothing more"
+
+
+def _write(transport: asyncio.Transport, answer: bytes, body: bytes) -> None:
+    if body:
+        transport.writelines((answer, body))
+    else:
+        transport.write(answer)
 
 
 class _RefusedError(Exception):
@@ -187,7 +191,7 @@ class Connection(asyncio.Protocol):
             ):
                 pending.clear()
                 self._held_bytes = 0
-                self._transport.write(exchange.answer)
+                _write(self._transport, exchange.answer, exchange.body)
                 return
         if pending:
             self.advance()
@@ -196,11 +200,9 @@ class Connection(asyncio.Protocol):
         """The client sends no more; requests that it has sent are still answered."""
         if self._phase is Phase.ENDING or not self._pending:
             return False
-        for exchange in self._pending:
-            if exchange.task is not None:
-                # Hardly any client closes only one half: most likely it has left and will not take the
-                # answer.
-                return False
+        if any(exchange.task is not None for exchange in self._pending):
+            # Hardly any client closes only one half: most likely it has left and will not take the answer.
+            return False
         self._last = True
         self._pending[-1].close = True
         # With TLS there is no half of a connection: its end is the end of both.
@@ -441,7 +443,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         assert exchange.answer is not None
-        answer_bytes = len(exchange.answer)
+        answer_bytes = len(exchange.answer) + len(exchange.body)
         self._held_bytes += answer_bytes
         if self._busy:
             return
@@ -459,7 +461,7 @@ class Connection(asyncio.Protocol):
             # A shortcut for the usual case: no later request waits, and no answer is held back.
             self._pending.clear()
             self._held_bytes = 0
-            self._transport.write(exchange.answer)
+            _write(self._transport, exchange.answer, exchange.body)
 
     def advance(self) -> None:
         """Write the answers that may be written and start the requests that may start, until none is left."""
@@ -494,11 +496,11 @@ class Connection(asyncio.Protocol):
                 self.plane.advance_soon(self)
                 break
             pending.popleft()
-            answers.append(exchange.answer)
+            answers += (exchange.answer, exchange.body)
             if exchange.close:
                 last = exchange
         self._held_bytes = 0 if not pending else self._held_bytes - sum(map(len, answers))
-        transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        transport.write(b"".join(answers))
         if last is not None:
             self._end(transport, last.linger)
 

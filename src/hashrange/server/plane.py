@@ -33,6 +33,12 @@ ROUND_SECONDS: Final = 0.005
 """When requests have kept the event loop for this long, the others wait for the next round of the loop."""
 PATIENCE: Final = 64
 
+PORTION_BYTES: Final = 512 * 1024
+"""A longer answer is written in portions: to send all of it at once holds up the other connections."""
+APART_BYTES: Final = 16 * 1024
+"""A body of this size is written beside its head: to copy both into one text takes longer than to write two
+texts."""
+
 _READING_MAX: Final = 4
 """How many clients may send parts of large bodies in one round of the event loop."""
 _SWEEP_SECONDS_MAX: Final = 1.0
@@ -336,11 +342,13 @@ class Exchange:
     request that is read on a thread.
 
     `operation` and `form` are those of the call. `framed` is the answer to a call that succeeds, if the call
-    has come so far, and `answer` the bytes to be written, of which `written_bytes` are.
+    has come so far, and `answer` the bytes to be written, of which `written_bytes` are. `body`, if it is not
+    empty, is to be written after them: a body of middle size is not copied into one text with its head.
     """
 
     __slots__ = (
         "answer",
+        "body",
         "call",
         "close",
         "connection",
@@ -372,6 +380,7 @@ class Exchange:
         self.task: Task | None = None
         self.framed = b""
         self.answer: bytes | None = None
+        self.body = b""
         self.written_bytes = 0
 
     def start(self, plane: Plane, began: float) -> None:
@@ -445,15 +454,18 @@ class Exchange:
         """The body of the answer to a successful call. All of the answer is made here, where the call runs:
         the event loop would need long for the checksum and a copy of 16 MB."""
         frames = self.plane.frames
+        self.body = b""
         if self.form is None and pace.is_aside() and result is not NOTHING:
             pieces = answers.pieces(result)
             self.framed = frames.success_in_pieces(pieces)
             return memoryview(self.framed)[-sum(map(len, pieces)) :]
         body = protocol.encode_result(result)
-        if self.form is None:
-            self.framed = frames.success(body)
-        else:
+        if self.form is not None:
             self.framed = frames.response(protocol.success(body, self.form), close=False)
+        elif APART_BYTES <= len(body) <= PORTION_BYTES:
+            self.framed, self.body = frames.success_head(body), body
+        else:
+            self.framed = frames.success(body)
         return body
 
     def done(self, body: Any, error: Exception | None) -> None:
@@ -469,8 +481,9 @@ class Exchange:
                 self.answer = framed.replace(b"Connection: keep-alive", b"Connection: close", 1)
         elif type(error) is AnswerLost:
             self.close = True
-            self.answer = b""
+            self.answer = self.body = b""
         else:
+            self.body = b""
             failure = protocol.encode_error(error, self.form, self.operation)
             self.answer = frames.response(failure, close=self.close)
         if self.operation:

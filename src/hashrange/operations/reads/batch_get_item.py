@@ -6,7 +6,7 @@ Source: API reference, BatchGetItem.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -19,6 +19,10 @@ from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.values import Item, admit_item
+
+# Compiled code reads a final name at once; an attribute of a module it has to look up.
+_dumps: Final = orjson.dumps
+_SORTED: Final = orjson.OPT_SORT_KEYS
 
 
 def prepare(request: Request, context: Context) -> BilledReadBody:
@@ -103,7 +107,7 @@ def _prepare_table(table_request: Request) -> Projection | None:
 
 def _check_distinct(keys: list[Item]) -> None:
     """Refuse a repeated key. Admitted values are in normal form, so equal keys have equal JSON."""
-    distinct = {orjson.dumps(key, option=orjson.OPT_SORT_KEYS) for key in keys}
+    distinct = {_dumps(key, None, _SORTED) for key in keys}
     if len(distinct) < len(keys):
         raise ValidationException(DUPLICATE_KEYS)
 

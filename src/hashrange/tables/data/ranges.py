@@ -98,8 +98,7 @@ def position_after(source: Source, record: bytes) -> tuple[bytes, bytes]:
 
 def key_in(source: Source, record: bytes) -> Item:
     """The key that a last evaluated key shows of a record."""
-    item = records.item_of(record)
-    return {name: item[name] for name in source.start_names()}
+    return records.members_of(record, tuple(source.start_names()))
 
 
 def sort_bounds(

@@ -10,8 +10,10 @@ This JSON is spliced into answers without decoding, which makes reads several ti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
+import msgspec
 import orjson
 
 from hashrange import pace
@@ -60,6 +62,26 @@ def item_of(record: bytes) -> Item:
         # To copy a small text costs less than to make a view of it.
         return _loads(record[HEADER_BYTES:])  # type: ignore[no-any-return]
     return _loads(memoryview(record)[HEADER_BYTES:])  # type: ignore[no-any-return]
+
+
+def members_of(record: bytes, names: tuple[str, ...]) -> Item:
+    """The attributes `names` of a stored record, which has them all. The others are not decoded, which for
+    the key of an item of 1 KB takes a third of the time."""
+    decoder = _decoder(names)
+    if decoder is None:
+        item = item_of(record)
+        return {name: item[name] for name in names}
+    members = decoder.decode(memoryview(record)[HEADER_BYTES:])
+    return dict(zip(names, msgspec.structs.astuple(members), strict=True))
+
+
+@lru_cache(maxsize=1_000)
+def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
+    """Decodes the attributes `names`; None if the JSON of a name is not the name itself."""
+    if any(_dumps(name) != b'"%b"' % name.encode() for name in names):
+        return None
+    renamed = {f"member_{number}": name for number, name in enumerate(names)}
+    return msgspec.json.Decoder(msgspec.defstruct("Members", [*renamed], rename=renamed))
 
 
 def fragment_of(record: bytes) -> orjson.Fragment:
