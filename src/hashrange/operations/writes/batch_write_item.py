@@ -7,7 +7,6 @@ Source: API reference, BatchWriteItem.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -57,7 +56,7 @@ def _run(
     txn: Transaction,
 ) -> Billed:
     tables = {given: catalog.open_active(txn, table_name(given, scope), scope) for given in batches}
-    _check_distinct([(tables[given], write) for given, batch in batches.items() for write in batch])
+    addresses = _addresses(tables, batches)
     bill: list[capacity.Consumed] = []
     collections: dict[str, list[Any]] = {}
     unprocessed: dict[str, list[Request]] = {}
@@ -71,7 +70,7 @@ def _run(
                 continue
             pace.point()
             try:
-                outcome = writes.perform(txn, table, write, occasion)
+                outcome = writes.perform(txn, table, write, occasion, addresses[member])
             except TransactionConflictException:  # raised before anything was written
                 unprocessed.setdefault(given, []).append(request)
                 continue
@@ -102,14 +101,22 @@ def _write(name: str, request: Request) -> Write:
     return Write("delete", name, key)
 
 
-def _check_distinct(batch: Iterable[tuple[Table, Write]]) -> None:
-    """Refuse two writes of the same item, even if the request names the table in two ways."""
-    addresses: set[tuple[int, bytes, bytes]] = set()
-    for table, write in batch:
-        # Unlike in PutItem, the errors of a put's key are those of a `Key`.
-        key = {name: write.key[name] for name in table.key_names if name in write.key}
-        key = key if write.action == "put" else write.key
-        address = (table.space, *keys.address_of_key(table.key, key))
-        if address in addresses:
-            raise ValidationException(DUPLICATE_KEYS)
-        addresses.add(address)
+def _addresses(tables: dict[str, Table], batches: dict[str, list[Write]]) -> list[tuple[bytes, bytes]]:
+    """The addresses of all items. Refuses two writes of the same item, even if the request names the table in
+    two ways."""
+    addresses: list[tuple[bytes, bytes]] = []
+    distinct: set[tuple[int, bytes, bytes]] = set()
+    for given, batch in batches.items():
+        table = tables[given]
+        space, schema, names = table.space, table.key, table.key_names
+        for write in batch:
+            key = write.key
+            if write.action == "put":
+                # Unlike in PutItem, the errors of a put's key are those of a `Key`.
+                key = {name: key[name] for name in names if name in key}
+            partition, sort = keys.address_of_key(schema, key)
+            addresses.append((partition, sort))
+            distinct.add((space, partition, sort))
+            if len(distinct) < len(addresses):
+                raise ValidationException(DUPLICATE_KEYS)
+    return addresses
