@@ -190,8 +190,8 @@ class Database:
         """Run one operation and return its answer. Its writes are durable when this returns.
 
         `request` is the decoded JSON of the API's request and is normalised in place; the answer may
-        hold `orjson.Fragment` values. Raises `ServiceError`. If a fault delays the answer, `wait` is called
-        with the seconds; without `wait` the calling thread waits.
+        hold `orjson.Fragment` values, also one for the list of all items. Raises `ServiceError`. If a fault
+        delays the answer, `wait` is called with the seconds; without `wait` the calling thread waits.
         """
         entry = REGISTRY.get(operation)
         if entry is None:

@@ -346,10 +346,10 @@ def shown_single(record: bytes, project: Projection | None) -> Any:
     return records.shown(record, partial(paths.pick, trie=project.paths))
 
 
-def shown(rows: list[bytes], project: Projection | None) -> list[Any]:
+def shown(rows: list[bytes], project: Projection | None) -> Any:
     """The results of a SELECT: its columns of each record."""
     if project is None:
-        return records.fragments_of(rows)
+        return records.list_of(rows)
     show = partial(columns_of, project=project)
     return [records.shown(record, show) for record in rows]
 

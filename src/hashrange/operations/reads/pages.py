@@ -77,7 +77,7 @@ def read(
             )
             result["Items"] = _shown(kept, project)
         elif shows:
-            result["Items"] = records.fragments_of(page.records) if page.shown is None else page.shown
+            result["Items"] = records.list_of(page.records) if page.shown is None else page.shown
     except pace.TurnOver:
         # A page that fetches begins again: an entry and its item have to be of one moment.
         if not fetches:
@@ -96,9 +96,9 @@ def read(
     return result, (consumed,)
 
 
-def _shown(records_of_page: list[bytes], project: Callable[[Item], Item] | None) -> list[Any]:
+def _shown(records_of_page: list[bytes], project: Callable[[Item], Item] | None) -> Any:
     if project is None:
-        return records.fragments_of(records_of_page)
+        return records.list_of(records_of_page)
     return [records.shown(record, project) for record in records_of_page]
 
 
