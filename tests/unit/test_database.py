@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -285,6 +286,7 @@ class Queueing(Reruns):
 def test_a_body_that_is_stopped_after_the_database_was_closed_ends_with_an_error(had_long_work: bool) -> None:
     engine = Queueing()
     database = Database(engine)
+    database.turn_seconds = math.inf
     execute(database, "CreateTable", copy.deepcopy(CREATE))
     if had_long_work:
         database.start_aside(lambda: None)

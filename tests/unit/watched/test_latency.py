@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ def test_a_held_back_answer_holds_nobody_up(database: Database) -> None:
     def deliver(callback: Any) -> None:
         callback()
 
+    database.turn_seconds = math.inf
     database.deliver_on(deliver, None, lambda seconds, callback: held.append((seconds, callback)))
     with database.faults(latency("ListTables", seconds=60), latency("ListStreams", seconds=5)):
         for submit in (database.submit, database.run_aside):
