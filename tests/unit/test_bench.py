@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from bench import (
     profiling,
     report,
     servers,
+    shares,
     signing,
     small_tests,
     workloads,
@@ -510,3 +512,52 @@ def test_each_instruction_belongs_to_one_layer() -> None:
         layers.layers(callgraph.parse([]))
     shown = layers.rendered(80.0, {"get": [number / 10 for number in counts.values()]}).splitlines()
     assert [cell.strip() for cell in shown[-2].split("|")[1:-1]] == ["in all", "108"]
+
+
+TRACED = """\
+
+ Summary of events:
+
+ python (13690), 57415 events, 95.3%
+
+   syscall            calls  errors  total       min       avg       max       stddev
+                                     (msec)    (msec)    (msec)    (msec)        (%)
+   --------------- --------  ------ -------- --------- --------- ---------     ------
+   read               13497      0   370.654     0.014     0.027     0.181      0.17%
+   futex                431     45    20.511     0.013     0.048     1.048     11.93%
+
+
+ python (13709), 2338 events, 3.9%
+
+   futex                281      3  1702.215     0.000     6.058    20.288      3.64%
+   fdatasync            210      0    90.906     0.216     0.433     4.134      5.42%
+"""
+
+
+def test_system_calls_are_summed_over_threads() -> None:
+    assert shares.parse_calls(TRACED) == {"read": 13_497, "futex": 431 + 281, "fdatasync": 210}
+
+
+def test_what_threads_use_is_counted() -> None:
+    before = shares.used(os.getpid())
+    while True:  # until the kernel has counted some of each
+        Path("/proc/self/maps").read_text()
+        now = shares.used(os.getpid())
+        grown = [one.less(then) for one, then in zip(now, before, strict=True)]
+        in_all = grown[0].plus(grown[1])
+        if in_all.user_us > 0 and in_all.kernel_us > 0:
+            break
+    assert min(one.user_us for one in grown) >= 0 <= in_all.waits
+
+
+def test_the_shares_of_a_request_are_shown() -> None:
+    measured = shares.Shares(2, 1_000.0, shares.Used(20, 10, 1), shares.Used(3, 1, 0), {"read": 1.5})
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in shares.render({"get": measured}).splitlines()
+    ]
+    assert ["event loop, the program, us of CPU", "10.0"] in rows
+    assert ["event loop, the kernel, us of CPU", "5.0"] in rows
+    assert ["event loop, waits", "0.500"] in rows
+    assert ["other threads, the program, us of CPU", "1.5"] in rows
+    assert ["calls of read", "1.500"] in rows
