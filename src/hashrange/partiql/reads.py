@@ -348,10 +348,7 @@ def shown_single(record: bytes, project: Projection | None) -> Any:
 
 def shown(rows: list[bytes], project: Projection | None) -> Any:
     """The results of a SELECT: its columns of each record."""
-    if project is None:
-        return records.list_of(rows)
-    show = partial(columns_of, project=project)
-    return [records.shown(record, show) for record in rows]
+    return records.list_of(rows, None if project is None else partial(columns_of, project=project))
 
 
 def columns_of(item: Item, project: Projection) -> Item:

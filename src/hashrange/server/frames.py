@@ -45,7 +45,7 @@ class Frames:
 
     def success(self, body: bytes) -> bytes:
         """A 200 that keeps the connection open."""
-        return b"%b%b%b%b" % (self._success, request_id(), _last_lines(crc32(body), len(body)), body)
+        return self.success_head(body) + body
 
     def success_head(self, body: bytes) -> bytes:
         """The part of such an answer that comes before its body."""

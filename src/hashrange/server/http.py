@@ -66,13 +66,6 @@ class Phase(Enum):
     ENDING = "reads nothing more"
 
 
-def _write(transport: asyncio.Transport, answer: bytes, body: bytes) -> None:
-    if body:
-        transport.writelines((answer, body))
-    else:
-        transport.write(answer)
-
-
 class _RefusedError(Exception):
     """Raised in a parser callback to stop the parser."""
 
@@ -189,9 +182,7 @@ class Connection(asyncio.Protocol):
                 and self._transport is not None
                 and not self._waiting
             ):
-                pending.clear()
-                self._held_bytes = 0
-                _write(self._transport, exchange.answer, exchange.body)
+                self._write_only(self._transport, exchange.answer, exchange.body)
                 return
         if pending:
             self.advance()
@@ -459,9 +450,16 @@ class Connection(asyncio.Protocol):
             self.advance()
         else:
             # A shortcut for the usual case: no later request waits, and no answer is held back.
-            self._pending.clear()
-            self._held_bytes = 0
-            _write(self._transport, exchange.answer, exchange.body)
+            self._write_only(self._transport, exchange.answer, exchange.body)
+
+    def _write_only(self, transport: asyncio.Transport, answer: bytes, body: bytes) -> None:
+        """Write the answer to the only request."""
+        self._pending.clear()
+        self._held_bytes = 0
+        if body:
+            transport.writelines((answer, body))
+        else:
+            transport.write(answer)
 
     def advance(self) -> None:
         """Write the answers that may be written and start the requests that may start, until none is left."""
@@ -500,7 +498,7 @@ class Connection(asyncio.Protocol):
             if exchange.close:
                 last = exchange
         self._held_bytes = 0 if not pending else self._held_bytes - sum(map(len, answers))
-        transport.write(b"".join(answers))
+        transport.writelines(answers)
         if last is not None:
             self._end(transport, last.linger)
 

@@ -341,9 +341,9 @@ class Exchange:
     `noted` if the request is logged. `sent` is the request as it was sent, until it starts; `large` is a
     request that is read on a thread.
 
-    `operation` and `form` are those of the call. `framed` is the answer to a call that succeeds, if the call
-    has come so far, and `answer` the bytes to be written, of which `written_bytes` are. `body`, if it is not
-    empty, is to be written after them: a body of middle size is not copied into one text with its head.
+    `operation` and `form` are those of the call. `answer` are the bytes to be written, of which
+    `written_bytes` are, and `body` those to be written after them: a body of middle size is not copied into
+    one text with its head. `framed` are both, for a call that succeeds, if the call has come so far.
     """
 
     __slots__ = (
@@ -378,7 +378,7 @@ class Exchange:
         self.sent: tuple[bytes, bytes, dict[bytes, bytes], bytes | bytearray] | None = None
         self.large: Large | None = None
         self.task: Task | None = None
-        self.framed = b""
+        self.framed = b"", b""
         self.answer: bytes | None = None
         self.body = b""
         self.written_bytes = 0
@@ -454,18 +454,18 @@ class Exchange:
         """The body of the answer to a successful call. All of the answer is made here, where the call runs:
         the event loop would need long for the checksum and a copy of 16 MB."""
         frames = self.plane.frames
-        self.body = b""
         if self.form is None and pace.is_aside() and result is not NOTHING:
             pieces = answers.pieces(result)
-            self.framed = frames.success_in_pieces(pieces)
-            return memoryview(self.framed)[-sum(map(len, pieces)) :]
+            whole = frames.success_in_pieces(pieces)
+            self.framed = whole, b""
+            return memoryview(whole)[-sum(map(len, pieces)) :]
         body = protocol.encode_result(result)
         if self.form is not None:
-            self.framed = frames.response(protocol.success(body, self.form), close=False)
+            self.framed = frames.response(protocol.success(body, self.form), close=False), b""
         elif APART_BYTES <= len(body) <= PORTION_BYTES:
-            self.framed, self.body = frames.success_head(body), body
+            self.framed = frames.success_head(body), body
         else:
-            self.framed = frames.success(body)
+            self.framed = frames.success(body), b""
         return body
 
     def done(self, body: Any, error: Exception | None) -> None:
@@ -474,16 +474,15 @@ class Exchange:
             return
         plane = self.plane
         frames = plane.frames
-        framed, self.framed = self.framed, b""
+        framed, self.framed = self.framed, (b"", b"")
         if error is None:
-            self.answer = framed
+            self.answer, self.body = framed
             if self.close:
-                self.answer = framed.replace(b"Connection: keep-alive", b"Connection: close", 1)
+                self.answer = framed[0].replace(b"Connection: keep-alive", b"Connection: close", 1)
         elif type(error) is AnswerLost:
             self.close = True
-            self.answer = self.body = b""
+            self.answer = b""
         else:
-            self.body = b""
             failure = protocol.encode_error(error, self.form, self.operation)
             self.answer = frames.response(failure, close=self.close)
         if self.operation:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from hashrange import pace
 from hashrange.errors import ValidationException
@@ -12,7 +11,6 @@ from hashrange.operations.reads.read_parameters import Reading
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, keys, ranges, records, sources
 from hashrange.tables.data.ranges import Begun, Page, Source
-from hashrange.values import Item
 
 _NONE: frozenset[str] = frozenset()
 
@@ -75,7 +73,7 @@ def read(
             kept, fetched_units = sources.fetch(
                 reader, source, entries, page.records, consistent=reading.consistent
             )
-            result["Items"] = _shown(kept, project)
+            result["Items"] = records.list_of(kept, project)
         elif shows:
             result["Items"] = records.list_of(page.records) if page.shown is None else page.shown
     except pace.TurnOver:
@@ -94,12 +92,6 @@ def read(
     if reading.mode:
         result["ConsumedCapacity"] = consumed.wire(reading.mode)
     return result, (consumed,)
-
-
-def _shown(records_of_page: list[bytes], project: Callable[[Item], Item] | None) -> Any:
-    if project is None:
-        return records.list_of(records_of_page)
-    return [records.shown(record, project) for record in records_of_page]
 
 
 def _needs_fetch(source: Source, reading: Reading) -> bool:

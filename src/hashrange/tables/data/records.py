@@ -94,9 +94,14 @@ def fragment_of(record: bytes) -> orjson.Fragment:
     return _fragment(record[HEADER_BYTES:])
 
 
-def list_of(records_: list[bytes]) -> orjson.Fragment:
-    """The items of many records as one list, to be spliced into an answer: `orjson` would copy what it has
-    written several times while it adds them one by one. Calls `pace.point`."""
+def list_of(
+    records_: list[bytes], show: Callable[[Item], Item] | None = None
+) -> list[Item] | orjson.Fragment:
+    """The list of an answer that shows records: what `show` makes of each item, or the whole items as one
+    text to be spliced in: `orjson` would copy what it has written several times while it adds them one by
+    one. Calls `pace.point`."""
+    if show is not None:
+        return [shown(record, show) for record in records_]
     texts: list[bytes] = []
     for start in range(0, len(records_), _TEXTS):
         pace.point()
