@@ -115,9 +115,8 @@ Resources:
     Properties:
       AttributeDefinitions: [{AttributeName: pk, AttributeType: B}]
       KeySchema: [{AttributeName: pk, KeyType: HASH}]
-      BillingMode: PROVISIONED
-      WriteProvisionedThroughputSettings: {WriteCapacityAutoScalingSettings: {MinCapacity: 1}}
-      Replicas: [{Region: eu-west-1}, {Region: us-east-1}]
+      BillingMode: PAY_PER_REQUEST
+      Replicas: [{Region: eu-west-1}]
 """
 
 

@@ -26,6 +26,9 @@ _CREATE_MEMBERS: Final = (
     "DeletionProtectionEnabled",
     "WarmThroughput",
     "Tags",
+    "ResourcePolicy",
+    "GlobalTableSourceArn",
+    "GlobalTableSettingsReplicationMode",
 )
 _INDEX_MEMBERS: Final = (
     "IndexName",
@@ -33,6 +36,7 @@ _INDEX_MEMBERS: Final = (
     "Projection",
     "ProvisionedThroughput",
     "OnDemandThroughput",
+    "WarmThroughput",
 )
 _VECTOR_MEMBERS: Final = (
     "IndexName",
@@ -44,6 +48,9 @@ _VECTOR_MEMBERS: Final = (
 )
 
 
+_HINDERING: Final = frozenset({"WarmThroughput", "DeletionProtectionEnabled", "SSESpecification"})
+
+
 class IncompleteDescription(ValueError):
     """A description of a table lacks what CreateTable needs; the text says what."""
 
@@ -51,8 +58,8 @@ class IncompleteDescription(ValueError):
 def create_request(given: Mapping[str, Any]) -> Request:
     """The request of CreateTable in a request or in an answer of DescribeTable.
 
-    Members that other operations set, or that the service added, are left out; a throughput of zero means on
-    demand. Raises IncompleteDescription.
+    In an answer, members that other operations set, or that the service added, are left out; a throughput of
+    zero means on demand. Raises IncompleteDescription.
     """
     create = {member: given[member] for member in _CREATE_MEMBERS if given.get(member) is not None}
     needed = ("TableName", "KeySchema", "AttributeDefinitions")
@@ -68,21 +75,44 @@ def create_request(given: Mapping[str, Any]) -> Request:
             for index in create["VectorIndexes"]
         ]
     _limit(create)
-    mode = given.get("BillingMode") or (given.get("BillingModeSummary") or {}).get("BillingMode")
+    _describe_back(given, create)
     throughput = _throughput(create.pop("ProvisionedThroughput", None))
-    if mode == "PAY_PER_REQUEST" or throughput is None:
-        create["BillingMode"] = "PAY_PER_REQUEST"
-        for index in create.get("GlobalSecondaryIndexes", ()):
-            index.pop("ProvisionedThroughput", None)
-    else:
-        create["BillingMode"] = "PROVISIONED"
+    if throughput is not None:
         create["ProvisionedThroughput"] = throughput
+    # A request with a mode that does not fit its throughput stays as it is: the service refuses it.
+    asked = given.get("BillingMode") or given.get("TableThroughputMode")
+    described = (given.get("BillingModeSummary") or {}).get("BillingMode")
+    is_provisioned = throughput is not None and described != "PAY_PER_REQUEST"
+    create["BillingMode"] = asked or ("PROVISIONED" if is_provisioned else "PAY_PER_REQUEST")
+    if throughput is not None and create["BillingMode"] == "PROVISIONED":
         for index in create.get("GlobalSecondaryIndexes", ()):
             index.setdefault("ProvisionedThroughput", throughput)
     stream = create.get("StreamSpecification")
     if stream is not None and "StreamEnabled" not in stream:
         create["StreamSpecification"] = {"StreamEnabled": True, **stream}
     return create
+
+
+def portable(create: Request) -> Request:
+    """A request of `create_request` without what would be in the way of another table like it: warm
+    throughput, deletion protection, and encryption keys."""
+    kept = {member: given for member, given in create.items() if member not in _HINDERING}
+    if indexes := kept.get("GlobalSecondaryIndexes"):
+        kept["GlobalSecondaryIndexes"] = [
+            {member: given for member, given in index.items() if member not in _HINDERING}
+            for index in indexes
+        ]
+    return kept
+
+
+def _describe_back(given: Mapping[str, Any], create: Request) -> None:
+    """Add the members that DescribeTable shows under other names than CreateTable takes."""
+    if (class_ := (given.get("TableClassSummary") or {}).get("TableClass")) is not None:
+        create["TableClass"] = class_
+    encryption = given.get("SSEDescription") or {}
+    if encryption.get("Status") in ("ENABLED", "ENABLING"):
+        key = {"KMSMasterKeyId": encryption["KMSMasterKeyArn"]} if "KMSMasterKeyArn" in encryption else {}
+        create["SSESpecification"] = {"Enabled": True, "SSEType": "KMS", **key}
 
 
 def _index(given: Mapping[str, Any]) -> Request:

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     from hashrange.testing.mocking import mock_aws
     from hashrange.testing.moments import LocalClock
     from hashrange.testing.serving import Server, serving
-    from hashrange.testing.tables import DeclarationError
+    from hashrange.testing.tables import DeclarationError, DeclarationWarning
     from hashrange.testing.triggers import NoStream, Trigger
 
 __all__ = [
     "Block",
     "DeclarationError",
+    "DeclarationWarning",
     "LocalClock",
     "LocalDatabase",
     "NoStream",
@@ -54,6 +55,7 @@ __all__ = [
 _MODULES: Final = {
     "Block": "blocks",
     "DeclarationError": "tables",
+    "DeclarationWarning": "tables",
     "LocalClock": "moments",
     "LocalDatabase": "database",
     "NoStream": "triggers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import RLock
@@ -173,7 +174,7 @@ class LocalDatabase:
         """
         from hashrange.testing.tables import declare
 
-        self._create(
+        self._make(
             declare(
                 name,
                 key,
@@ -185,16 +186,17 @@ class LocalDatabase:
             )
         )
 
-    def create_tables(self, *paths: str | Path, parameters: Mapping[str, str] | None = None) -> list[str]:
+    def create_tables(self, *paths: str | Path, parameters: Mapping[str, Any] | None = None) -> list[str]:
         """Create the tables that files declare, with the items in these files; returns their names.
 
         A file is a CloudFormation or SAM template in YAML (which needs PyYAML) or JSON, a Terraform plan or
         state in JSON (``terraform show -json``), JSON for or of ``aws dynamodb create-table`` or
-        ``describe-table``, or a NoSQL Workbench model. `parameters` are those of a template. Raises
-        `DeclarationError` for a file that declares no tables, and `hashrange.errors.ServiceError` for a table
-        that DynamoDB refuses.
+        ``describe-table``, or a NoSQL Workbench model. `parameters` are those of a template. Warns
+        (`DeclarationWarning`) of what is declared and has no effect here. Raises `DeclarationError` for a
+        file that declares no tables, or a property that is not known, and `hashrange.errors.ServiceError` for
+        a table that DynamoDB refuses.
         """
-        from hashrange.testing.tables import read
+        from hashrange.testing.tables import DeclarationWarning, read
 
         declarations = [
             declaration
@@ -207,18 +209,14 @@ class LocalDatabase:
             )
         ]
         for declaration in declarations:
-            self._create(declaration)
+            for note in self._make(declaration):
+                warnings.warn(f"{declaration.name}: {note}", DeclarationWarning, stacklevel=2)
         return [declaration.name for declaration in declarations]
 
-    def _create(self, declaration: Declaration) -> None:
-        self.execute("CreateTable", declaration.create)
-        if declaration.ttl is not None:
-            specification = {"AttributeName": declaration.ttl, "Enabled": True}
-            self.execute(
-                "UpdateTimeToLive",
-                {"TableName": declaration.name, "TimeToLiveSpecification": specification},
-            )
-        self.load(declaration.name, declaration.items)
+    def _make(self, declaration: Declaration) -> list[str]:
+        from hashrange.testing.tables import make
+
+        return make(self.database, self.execute, self.load, declaration)
 
     def load(self, table: str, items: str | Path | Iterable[Mapping[str, Any]]) -> int:
         """Put items into a table; returns how many there were.

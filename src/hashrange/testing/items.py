@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from hashrange.interchange.plain_json import DECODER, NoItem, item_of, listed, unwrapped
-from hashrange.testing.tables.declaration import DeclarationError
+from hashrange.testing.tables.forms import DeclarationError
 
 Item = dict[str, Any]
 

@@ -22,15 +22,13 @@ import orjson
 from hashrange.clock import Clock
 from hashrange.costs.record import Record
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
-from hashrange.interchange.descriptions import IncompleteDescription, create_request
+from hashrange.interchange.descriptions import IncompleteDescription, create_request, portable
 from hashrange.operations.context import OPERATOR, Caller, Request
 from hashrange.recordings.lines import Entry
 from hashrange.recordings.writer import Define, Taken, Writer
 from hashrange.storage.failures import StorageError
 
 BYTES_MAX: Final = 1024 * 1024 * 1024
-_LEFT_OUT: Final = frozenset({"WarmThroughput", "DeletionProtectionEnabled", "SSESpecification"})
-"""Parts of a table that would be in the way of another one like it."""
 
 
 class Taped(Protocol):
@@ -63,10 +61,9 @@ def recording(
         operator = Caller(caller.region, caller.account_id, OPERATOR)
         try:
             described = database.execute("DescribeTable", {"TableName": table}, operator)
-            create = create_request(described["Table"])
+            return portable(create_request(described["Table"]))
         except (ServiceError, StorageError, IncompleteDescription):
             return None
-        return {member: given for member, given in create.items() if member not in _LEFT_OUT}
 
     return Tape(
         database.interest,

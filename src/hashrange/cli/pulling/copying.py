@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hashrange.interchange.descriptions import Request, create_request
+from hashrange.interchange.descriptions import Request, create_request, portable
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX
 
 PAGE_ITEMS_MAX: Final = 1_000
-_LEFT_OUT: Final = ("WarmThroughput", "DeletionProtectionEnabled", "SSESpecification")
 _OF_AWS: Final = "aws:"
 """Tags whose keys begin so belong to AWS, and nobody else can set them."""
 
@@ -63,11 +62,7 @@ def plan(source: Any, table: str, explain: Callable[[Exception], str]) -> Plan:
     errors of boto3.
     """
     described = source.describe_table(TableName=table)["Table"]
-    create = create_request(described)
-    for member in _LEFT_OUT:
-        create.pop(member, None)
-    if (class_ := described.get("TableClassSummary", {}).get("TableClass")) is not None:
-        create["TableClass"] = class_
+    create = portable(create_request(described))
     made = Plan(create)
     refused = source.exceptions.ClientError
     try:

@@ -1,12 +1,16 @@
 """Tables from files in common formats.
 
     declaration     a table to be created, and its short form
+    forms           which properties a declaration has, and what they hold
     cloudformation  a CloudFormation or SAM template, in YAML or JSON
+    resources       the properties of a template's tables, and what becomes of each
     intrinsics      the functions, parameters and conditions of a template
     terraform       ``terraform show -json`` of a plan or a state
     documents       JSON for and of ``aws dynamodb create-table``; a NoSQL Workbench model
+    making          makes what is declared
 
-`read` recognises the format by the file's content.
+`read` recognises the format by the file's content. What a file declares is made, refused, or noted
+(`Declaration.notes`); properties that make no difference here are `forms.Idle`.
 """
 
 from __future__ import annotations
@@ -18,52 +22,71 @@ from typing import Any
 import orjson
 
 from hashrange.testing.tables import cloudformation, documents, terraform
-from hashrange.testing.tables.declaration import Declaration, DeclarationError, declare
+from hashrange.testing.tables.declaration import Declaration, declare
+from hashrange.testing.tables.forms import DeclarationError, Place
+from hashrange.testing.tables.making import DeclarationWarning, make
 
-__all__ = ["Declaration", "DeclarationError", "declare", "of_document", "read"]
+__all__ = ["Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read"]
 
 
 def read(
-    path: str | Path, *, parameters: Mapping[str, str] | None = None, region: str, account_id: str
+    path: str | Path, *, parameters: Mapping[str, Any] | None = None, region: str, account_id: str
 ) -> list[Declaration]:
     """The tables of a file; `parameters` are those of a template.
 
     Raises DeclarationError for a file that declares no tables, OSError for one that cannot be read.
     """
     file = Path(path)
-    text = file.read_text(encoding="utf-8")
+    content = file.read_bytes()
     try:
-        document: Any = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        document = cloudformation.parse_yaml(text)
-    try:
-        declarations = of_document(document, parameters or {}, region, account_id)
-    except (DeclarationError, KeyError, TypeError) as error:
+        declarations = of_document(_parsed(content), parameters or {}, region, account_id)
+    except DeclarationError as error:
         raise DeclarationError(f"{file}: {error}") from error
+    except RecursionError as error:
+        raise DeclarationError(
+            f"{file}: it is nested too deeply, or a part of it refers to itself"
+        ) from error
     if not declarations:
         raise DeclarationError(f"{file} declares no table of DynamoDB.")
     return declarations
 
 
+def _parsed(content: bytes) -> Any:
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        pass
+    try:
+        return cloudformation.parse_yaml(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DeclarationError(f"this is no text in UTF-8: {error}") from error
+
+
 def of_document(
-    document: Any, parameters: Mapping[str, str], region: str, account_id: str
+    document: Any,
+    parameters: Mapping[str, Any],
+    region: str,
+    account_id: str,
+    place: Place | None = None,
 ) -> list[Declaration]:
-    """The tables of a document in any of these formats. Raises DeclarationError for any other document."""
+    """The tables of a document in any of these formats, at `place` in a file. Raises DeclarationError for any
+    other document."""
+    place = place or Place("", [])
     if isinstance(document, list):
         return [
             declaration
-            for part in document
-            for declaration in of_document(part, parameters, region, account_id)
+            for number, part in enumerate(document)
+            for declaration in of_document(part, parameters, region, account_id, place.at(number))
         ]
     if cloudformation.is_template(document):
-        return cloudformation.of_template(document, parameters, region, account_id)
+        return cloudformation.of_template(document, parameters, region, account_id, place)
     if terraform.is_plan(document):
-        return terraform.of_plan(document)
+        return terraform.of_plan(document, place)
     if documents.is_model(document):
-        return documents.of_model(document)
+        return documents.of_model(document, place)
     if documents.is_command(document):
-        return documents.of_command(document)
-    raise DeclarationError(
+        return documents.of_command(document, place)
+    raise place.error(
         "this is neither a CloudFormation or SAM template, nor a Terraform plan in JSON (terraform show "
         "-json), nor JSON for aws dynamodb create-table, nor a NoSQL Workbench model."
     )

@@ -1,22 +1,40 @@
 """The tables of a CloudFormation or SAM template, in YAML or JSON.
 
-It takes AWS::DynamoDB::Table, AWS::DynamoDB::GlobalTable (without its replicas) and
-AWS::Serverless::SimpleTable, and leaves all other resources alone. `intrinsics` has the template's
-functions. YAML needs PyYAML.
+It takes AWS::DynamoDB::Table, AWS::DynamoDB::GlobalTable and AWS::Serverless::SimpleTable, and leaves all
+other resources alone. `resources` has the properties of these, `intrinsics` the template's functions. YAML
+needs PyYAML.
 
-Source: CloudFormation Template Reference, "AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable"; SAM Developer
-Guide, "AWS::Serverless::SimpleTable".
+Source: CloudFormation User Guide, "Resource attribute reference"; SAM Developer Guide, "Globals".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from hashrange.testing.tables.declaration import Declaration, Request, of_request
+from hashrange.testing.tables.declaration import Declaration
+from hashrange.testing.tables.forms import DeclarationError, Idle, Place, fit, shown, text_of
 from hashrange.testing.tables.intrinsics import Template
+from hashrange.testing.tables.resources import RESOURCES, SIMPLE_TABLE
 
-_SAM_TYPES: Final = {"String": "S", "Number": "N", "Binary": "B"}
+_STACK: Final = Idle("it concerns the stack")
+_ATTRIBUTES: Final = {
+    "Type": str,
+    "Properties": object,
+    "Condition": str,
+    "Connectors": Idle("it concerns other resources"),
+    "CreationPolicy": _STACK,
+    "DeletionPolicy": _STACK,
+    "DependsOn": _STACK,
+    "Metadata": _STACK,
+    "UpdatePolicy": _STACK,
+    "UpdateReplacePolicy": _STACK,
+}
+_PROCESSED: Final = (
+    "cannot be expanded without CloudFormation, and may declare tables. Give the expanded template: aws "
+    "cloudformation get-template --template-stage Processed"
+)
+_WHOLE_NUMBER_MAX: Final = 10**40
 
 
 def is_template(document: Any) -> bool:
@@ -27,7 +45,8 @@ def is_template(document: Any) -> bool:
 def parse_yaml(text: str) -> Any:
     """A template's YAML, with the short forms of its functions, such as ``!Ref``, in their long forms.
 
-    Raises ImportError where PyYAML is not installed.
+    Raises DeclarationError for a text that is not YAML, or that holds more than JSON can, and ImportError
+    where PyYAML is not installed.
     """
     try:
         import yaml
@@ -48,57 +67,87 @@ def parse_yaml(text: str) -> Any:
 
     Loader.add_multi_constructor("!", function)
     # A version such as 2012-10-17 is a text.
-    text_of: Any = yaml.SafeLoader.construct_yaml_str
-    Loader.add_constructor("tag:yaml.org,2002:timestamp", text_of)
-    return yaml.load(text, Loader)
+    text_node: Any = yaml.SafeLoader.construct_yaml_str
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", text_node)
+    try:
+        return _plain(yaml.load(text, Loader), Place("", []))
+    # PyYAML's constructors raise errors of many kinds for scalars whose tag says another type.
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise DeclarationError(f"this is neither JSON nor YAML: {error}") from error
+
+
+def _plain(value: Any, place: Place) -> Any:
+    """A value of YAML as JSON would have it: the names of members are texts."""
+    if isinstance(value, Mapping):
+        members = ((text_of(name), member) for name, member in value.items())
+        return {str(name): _plain(member, place.at(name)) for name, member in members}
+    if isinstance(value, list):
+        return [_plain(member, place.at(n)) for n, member in enumerate(value)]
+    if isinstance(value, int) and abs(value) > _WHOLE_NUMBER_MAX:
+        raise place.error("the number is too large")
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise place.error(f"a {type(value).__name__} of YAML has no place in a template")
 
 
 def of_template(
-    document: Mapping[str, Any], parameters: Mapping[str, str], region: str, account_id: str
+    document: Mapping[str, Any], parameters: Mapping[str, Any], region: str, account_id: str, place: Place
 ) -> list[Declaration]:
-    """The tables of a template whose conditions hold. Raises DeclarationError if a table cannot be read."""
-    template = Template(document, parameters, region, account_id)
+    """The tables of a template whose conditions hold. Raises DeclarationError if a table cannot be read, or
+    if it has a property that is not known."""
+    template = Template(document, parameters, region, account_id, place)
+    defaults = _defaults(document, template)
     declarations = []
-    for name, resource in template.resources.items():
-        read = _READERS.get(resource.get("Type", ""))
-        if read is None or ("Condition" in resource and not template.holds(resource["Condition"])):
+    for name, type_, resource, at in _declared(template):
+        fitted = fit(_ATTRIBUTES, resource, at)
+        if "Condition" in fitted and not template.holds(fitted["Condition"], at.at("Condition")):
             continue
-        properties = template.resolve(resource.get("Properties") or {})
-        declarations.append(read({"TableName": template.name_of(name), **properties}))
+        form, read = RESOURCES[type_]
+        at = Place(at.at("Properties").path, [])
+        given = template.resolve(fitted.get("Properties") or {}, at)
+        if not isinstance(given, Mapping):
+            raise at.error(f"this is an object, not {shown(given)}")
+        if form is SIMPLE_TABLE:
+            given = {**defaults, **given}
+        given = {"TableName": template.name_of(name), **given}
+        declarations.append(read(fit(form, given, at), at, region))
     return declarations
 
 
-def _table(properties: Request) -> Declaration:
-    return Declaration(of_request(properties), _ttl(properties))
+def _declared(template: Template) -> Iterator[tuple[str, str, Mapping[str, Any], Place]]:
+    """The tables among the resources: their logical ids, types and declarations, and their places."""
+    for name, resource in template.resources.items():
+        at = template.place.at("Resources").at(name)
+        if name.startswith("Fn::"):
+            if _may_hold_tables(resource):
+                raise at.error(f"{name} {_PROCESSED}")
+            continue
+        if not isinstance(resource, Mapping) or not isinstance(resource.get("Type"), str):
+            raise at.error(f"this is no resource with a Type: {shown(resource)}")
+        if resource["Type"] in RESOURCES:
+            yield name, resource["Type"], resource, at
 
 
-def _global_table(properties: Request) -> Declaration:
-    # Its throughput is that of its replicas, and scales: there is none to be had from here.
-    on_demand = {**properties, "BillingMode": "PAY_PER_REQUEST"}
-    return Declaration(of_request(on_demand), _ttl(properties))
+def _may_hold_tables(part: Any) -> bool:
+    """Whether a loop or a macro may declare tables: if it declares them, or if it does not show what."""
+    if isinstance(part, list):
+        return any(map(_may_hold_tables, part))
+    if not isinstance(part, Mapping):
+        return False
+    type_ = part.get("Type")
+    if isinstance(type_, str):
+        return type_ in RESOURCES
+    return "Name" in part or any(map(_may_hold_tables, part.values()))
 
 
-def _simple_table(properties: Request) -> Declaration:
-    key = properties.get("PrimaryKey") or {"Name": "id", "Type": "String"}
-    create = {
-        "TableName": properties["TableName"],
-        "KeySchema": [{"AttributeName": key["Name"], "KeyType": "HASH"}],
-        "AttributeDefinitions": [
-            {"AttributeName": key["Name"], "AttributeType": _SAM_TYPES.get(key["Type"], "S")}
-        ],
-        "ProvisionedThroughput": properties.get("ProvisionedThroughput"),
-    }
-    return Declaration(of_request(create))
-
-
-def _ttl(properties: Request) -> str | None:
-    given = properties.get("TimeToLiveSpecification") or {}
-    is_on = str(given.get("Enabled", "")).lower() == "true"
-    return given.get("AttributeName") if is_on else None
-
-
-_READERS: Final = {
-    "AWS::DynamoDB::Table": _table,
-    "AWS::DynamoDB::GlobalTable": _global_table,
-    "AWS::Serverless::SimpleTable": _simple_table,
-}
+def _defaults(document: Mapping[str, Any], template: Template) -> Mapping[str, Any]:
+    """The properties that a SAM template gives to all its SimpleTables."""
+    at = template.place.at("Globals")
+    given = document.get("Globals") or {}
+    simple = given.get("SimpleTable") if isinstance(given, Mapping) else given
+    if not simple:
+        return {}
+    at = at.at("SimpleTable")
+    resolved = template.resolve(simple, at)
+    fit({"SSESpecification": object}, resolved, at)
+    return resolved if isinstance(resolved, Mapping) else {}

@@ -9,31 +9,39 @@ the type S.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from hashrange.interchange.descriptions import IncompleteDescription, create_request
 from hashrange.shapes import OPERATIONS
+from hashrange.testing.tables.forms import DeclarationError, Place
 
 Request = dict[str, Any]
 Item = dict[str, Any]
+Setting = tuple[str, Request]
+"""An operation, and its request without the table's name; members that are None are absent."""
 
 _TYPES: Final = ("S", "N", "B")
-
-
-class DeclarationError(ValueError):
-    """A declaration of tables or items cannot be read; the text says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """`create` is the request of CreateTable, `ttl` the attribute of the time to live or None, `items` are in
-    the form of the wire."""
+    the form of the wire.
+
+    `settings` are the other operations that follow CreateTable, `stream_policy` is the resource policy of the
+    table's stream, and `replicas` has the members of the UpdateTable requests that make replicas in other
+    regions. `notes` say what was declared and has no effect.
+    """
 
     create: Request
     ttl: str | None = None
-    items: tuple[Item, ...] = field(default=())
+    items: tuple[Item, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    stream_policy: str | None = None
+    replicas: tuple[Request, ...] = ()
+    notes: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -118,9 +126,10 @@ def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:
     return schema
 
 
-def of_request(given: Mapping[str, Any]) -> Request:
-    """The request of CreateTable in a request or in an answer of DescribeTable. Raises DeclarationError."""
+def of_request(given: Mapping[str, Any], place: Place) -> Request:
+    """The request of CreateTable in a request or in an answer of DescribeTable, which are at `place`. Raises
+    DeclarationError."""
     try:
         return create_request(given)
     except IncompleteDescription as error:
-        raise DeclarationError(str(error)) from error
+        raise place.error(str(error)) from error

@@ -11,9 +11,35 @@ Source: the exports of NoSQL Workbench, version 3.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from hashrange.testing.tables.declaration import Declaration, DeclarationError, Request, of_request
+from hashrange.shapes import OPERATIONS
+from hashrange.testing.tables.declaration import Declaration, Request, of_request
+from hashrange.testing.tables.forms import Form, Place, fit, form_of
+
+_CREATE: Final[Form] = form_of(OPERATIONS["CreateTable"])
+_DESCRIBED: Final[Form] = {
+    "BillingModeSummary": {"BillingMode": str},
+    "TableClassSummary": {"TableClass": str},
+    "SSEDescription": {"Status": str, "KMSMasterKeyArn": str},
+}
+_KEY: Final = {member: {"AttributeName": str, "AttributeType": str} for member in ("PartitionKey", "SortKey")}
+_MODEL_INDEXES: Final = [
+    {
+        "IndexName": str,
+        "KeyAttributes": _KEY,
+        "Projection": _CREATE["GlobalSecondaryIndexes"][0]["Projection"],
+    }
+]
+_MODEL: Final[Form] = {
+    "TableName": str,
+    "KeyAttributes": _KEY,
+    "GlobalSecondaryIndexes": _MODEL_INDEXES,
+    "LocalSecondaryIndexes": _MODEL_INDEXES,
+    "TableData": [{str: object}],
+    "BillingMode": str,
+    "ProvisionedCapacitySettings": {"ProvisionedThroughput": _CREATE["ProvisionedThroughput"]},
+}
 
 
 def is_command(document: Any) -> bool:
@@ -26,31 +52,39 @@ def is_model(document: Any) -> bool:
     return isinstance(document, Mapping) and isinstance(document.get("DataModel"), list)
 
 
-def of_command(document: Mapping[str, Any]) -> list[Declaration]:
-    """The table of a request of CreateTable, or of an answer that describes a table."""
-    described = document.get("Table") or document.get("TableDescription") or document
-    if not isinstance(described, Mapping):
-        raise DeclarationError("The description of the table is no object.")
-    return [Declaration(of_request(described))]
+def of_command(document: Mapping[str, Any], place: Place) -> list[Declaration]:
+    """The table of a request of CreateTable, or of an answer that describes a table. A request must not have
+    members that CreateTable does not have; an answer has many. Raises DeclarationError."""
+    for member in ("Table", "TableDescription"):
+        if document.get(member):
+            place, described = place.at(member), document[member]
+            break
+    else:
+        described = document
+    is_request = described is document and "TableStatus" not in document
+    form = _CREATE if is_request else _CREATE | _DESCRIBED
+    fitted = fit(form, described, place, unknown="none" if is_request else "all")
+    return [Declaration(of_request(fitted, place))]
 
 
-def of_model(document: Mapping[str, Any]) -> list[Declaration]:
-    """The tables of a model of NoSQL Workbench, with their sample data as items."""
-    return [_of_model_table(table) for table in document["DataModel"]]
+def of_model(document: Mapping[str, Any], place: Place) -> list[Declaration]:
+    """The tables of a model of NoSQL Workbench, with their sample data as items. Raises DeclarationError."""
+    place = place.at("DataModel")
+    return [_of_model_table(table, place.at(n)) for n, table in enumerate(document["DataModel"])]
 
 
-def _of_model_table(table: Mapping[str, Any]) -> Declaration:
+def _of_model_table(given: Any, place: Place) -> Declaration:
+    table = fit(_MODEL, given, place, unknown="all")
     types: dict[str, str] = {}
-    name = table.get("TableName")
-    if not name or "KeyAttributes" not in table:
-        raise DeclarationError("A table of the model has no TableName, or no KeyAttributes.")
-    create: Request = {"TableName": name, "KeySchema": _schema(table["KeyAttributes"], types)}
+    if not table.get("TableName") or "KeyAttributes" not in table:
+        raise place.error("A table of the model has no TableName, or no KeyAttributes.")
+    create: Request = {"TableName": table["TableName"], "KeySchema": _schema(table["KeyAttributes"], types)}
     for member in ("GlobalSecondaryIndexes", "LocalSecondaryIndexes"):
         if table.get(member):
             create[member] = [
                 {
-                    "IndexName": index["IndexName"],
-                    "KeySchema": _schema(index["KeyAttributes"], types),
+                    "IndexName": index.get("IndexName"),
+                    "KeySchema": _schema(index.get("KeyAttributes", {}), types),
                     "Projection": index.get("Projection") or {"ProjectionType": "ALL"},
                 }
                 for index in table[member]
@@ -58,17 +92,17 @@ def _of_model_table(table: Mapping[str, Any]) -> Declaration:
     create["AttributeDefinitions"] = [
         {"AttributeName": attribute, "AttributeType": type_} for attribute, type_ in types.items()
     ]
-    settings = table.get("ProvisionedCapacitySettings") or {}
-    create["BillingMode"] = table.get("BillingMode") or "PAY_PER_REQUEST"
-    create["ProvisionedThroughput"] = settings.get("ProvisionedThroughput")
-    return Declaration(of_request(create), items=tuple(table.get("TableData") or ()))
+    throughput = (table.get("ProvisionedCapacitySettings") or {}).get("ProvisionedThroughput")
+    if table.get("BillingMode") == "PROVISIONED" and throughput:
+        create |= {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
+    return Declaration(of_request(create, place), items=tuple(table.get("TableData") or ()))
 
 
-def _schema(attributes: Mapping[str, Any], types: dict[str, str]) -> list[dict[str, str]]:
+def _schema(attributes: Mapping[str, Any], types: dict[str, str]) -> list[dict[str, Any]]:
     schema = []
     for member, kind in (("PartitionKey", "HASH"), ("SortKey", "RANGE")):
         if member in attributes:
             attribute = attributes[member]
-            types[attribute["AttributeName"]] = attribute["AttributeType"]
-            schema.append({"AttributeName": attribute["AttributeName"], "KeyType": kind})
+            types[attribute.get("AttributeName")] = attribute.get("AttributeType")
+            schema.append({"AttributeName": attribute.get("AttributeName"), "KeyType": kind})
     return schema

@@ -1,10 +1,14 @@
 """The values of a CloudFormation template: its intrinsic functions, parameters, mappings and conditions.
 
 `Template.resolve` gives the value of a part of the template: Ref, Fn::Sub, Fn::Join, Fn::If, Fn::FindInMap,
-Fn::Select, Fn::Split, Fn::GetAtt of a table, Fn::ImportValue, and the conditions. A value that only a stack
-has, such as the attribute of another resource, becomes a text that names it.
+Fn::Select, Fn::Split, Fn::GetAtt, Fn::ImportValue, and the conditions; any other function is refused. A value
+that only a stack has, such as the attribute of another resource, becomes an `OfStack`, a text that names it.
 
-Source: CloudFormation User Guide, "Intrinsic function reference", "Pseudo parameters reference".
+Functions see scalars as texts, as CloudFormation does: ``!Equals [!Ref Flag, true]`` holds for the parameter
+"true".
+
+Source: CloudFormation User Guide, "Intrinsic function reference", "Pseudo parameters reference",
+"Parameters".
 """
 
 from __future__ import annotations
@@ -13,27 +17,59 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hashrange.testing.tables.declaration import DeclarationError
+from hashrange.testing.tables.forms import Place, hint, shown, text_of, truth_of
 
 NO_VALUE: Final = object()
 """The value of AWS::NoValue: the member that has it is left out."""
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]*)\}")
+_INDEX: Final = re.compile("[0-9]{1,9}").fullmatch
+_LISTS: Final = ("CommaDelimitedList", "List<")
+"""How the types of parameters that are lists begin; their values are texts with commas."""
+_ARNS: Final = {
+    "AWS::DynamoDB::Table": "arn:aws:dynamodb:{region}:{account}:table/{name}",
+    "AWS::DynamoDB::GlobalTable": "arn:aws:dynamodb:{region}:{account}:table/{name}",
+    "AWS::Serverless::SimpleTable": "arn:aws:dynamodb:{region}:{account}:table/{name}",
+    "AWS::KMS::Key": "arn:aws:kms:{region}:{account}:key/{name}",
+    "AWS::Kinesis::Stream": "arn:aws:kinesis:{region}:{account}:stream/{name}",
+    "AWS::IAM::Role": "arn:aws:iam::{account}:role/{name}",
+    "AWS::IAM::User": "arn:aws:iam::{account}:user/{name}",
+}
+
+
+class OfStack(str):
+    """A text that stands for a value which only a stack has."""
+
+    __slots__ = ()
+
+
+def is_of_stack(value: Any) -> bool:
+    """Whether a value is, or contains, one that only a stack has."""
+    if isinstance(value, Mapping):
+        return any(map(is_of_stack, value.values()))
+    return any(map(is_of_stack, value)) if isinstance(value, list) else isinstance(value, OfStack)
 
 
 class Template:
     """A template, with `parameters` in place of its parameters' defaults."""
 
     def __init__(
-        self, document: Mapping[str, Any], parameters: Mapping[str, str], region: str, account_id: str
+        self,
+        document: Mapping[str, Any],
+        parameters: Mapping[str, Any],
+        region: str,
+        account_id: str,
+        place: Place,
     ) -> None:
-        self.resources: Mapping[str, Any] = document.get("Resources") or {}
-        self._mappings = document.get("Mappings") or {}
-        self._conditions = document.get("Conditions") or {}
-        self._declared = document.get("Parameters") or {}
+        """Raises DeclarationError for a section that is no object, and for unknown `parameters`."""
+        self.place = place
+        self.resources = self._section(document, "Resources")
+        self._mappings = self._section(document, "Mappings")
+        self._conditions = self._section(document, "Conditions")
+        self._declared = self._section(document, "Parameters")
         unknown = set(parameters) - set(self._declared)
         if unknown:
-            raise DeclarationError(f"The template has no parameter {', '.join(sorted(unknown))}.")
+            raise place.error(f"The template has no parameter {', '.join(sorted(unknown))}.")
         self._parameters = dict(parameters)
         self._pseudo: dict[str, Any] = {
             "AWS::Region": region,
@@ -45,7 +81,7 @@ class Template:
             "AWS::NotificationARNs": [],
             "AWS::NoValue": NO_VALUE,
         }
-        self._functions: dict[str, Callable[[Any], Any]] = {
+        self._functions: dict[str, Callable[[Any, Place], Any]] = {
             "Ref": self._ref,
             "Fn::Sub": self._sub,
             "Fn::Join": self._join,
@@ -54,99 +90,194 @@ class Template:
             "Fn::Select": self._select,
             "Fn::Split": self._split,
             "Fn::GetAtt": self._get_att,
-            "Fn::ImportValue": lambda argument: self.resolve(argument),
-            "Fn::Equals": lambda argument: self.resolve(argument[0]) == self.resolve(argument[1]),
-            "Fn::And": lambda argument: all(self.resolve(part_) for part_ in argument),
-            "Fn::Or": lambda argument: any(self.resolve(part_) for part_ in argument),
-            "Fn::Not": lambda argument: not self.resolve(argument[0]),
+            "Fn::ImportValue": lambda argument, place: OfStack(self._text(argument, place)),
+            "Fn::Equals": self._equals,
+            "Fn::And": lambda argument, place: all(self._truths(argument, place, 2, 10)),
+            "Fn::Or": lambda argument, place: any(self._truths(argument, place, 2, 10)),
+            "Fn::Not": lambda argument, place: not self._truths(argument, place, 1, 1)[0],
             "Condition": self.holds,
         }
 
-    def resolve(self, part: Any) -> Any:
-        """The value of a part of the template. Raises DeclarationError if it cannot be determined."""
+    def _section(self, document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        section = document.get(name)
+        if section is None:
+            return {}
+        if not isinstance(section, Mapping):
+            raise self.place.at(name).error(f"this is an object, not {shown(section)}")
+        return section
+
+    def resolve(self, part: Any, place: Place) -> Any:
+        """The value of the part of the template at `place`. Raises DeclarationError if it cannot be
+        determined."""
         if isinstance(part, list):
-            return [value for value in map(self.resolve, part) if value is not NO_VALUE]
+            values = (self.resolve(member, place.at(n)) for n, member in enumerate(part))
+            return [value for value in values if value is not NO_VALUE]
         if not isinstance(part, Mapping):
             return part
         if len(part) == 1:
             ((name, argument),) = part.items()
             function = self._functions.get(name)
             if function is not None and not (name == "Condition" and not isinstance(argument, str)):
-                return function(argument)
+                return function(argument, place.at(name))
+        resolved = {}
+        for name, value in part.items():
             if name.startswith("Fn::"):
-                raise DeclarationError(f"{name} cannot be resolved without CloudFormation: {argument!r}")
-        resolved = {name: self.resolve(value) for name, value in part.items()}
+                raise place.error(
+                    f"{name} cannot be resolved without CloudFormation: {shown(value)}; "
+                    + hint(name, self._functions)
+                )
+            resolved[name] = self.resolve(value, place.at(name))
         return {name: value for name, value in resolved.items() if value is not NO_VALUE}
 
-    def holds(self, condition: str) -> bool:
+    def holds(self, condition: Any, place: Place) -> bool:
         """Whether a condition of the template holds."""
-        if condition not in self._conditions:
-            raise DeclarationError(f"The template has no condition {condition}.")
-        return bool(self.resolve(self._conditions[condition]))
+        if not isinstance(condition, str) or condition not in self._conditions:
+            raise place.error(f"The template has no condition {shown(condition)}.")
+        value = self.resolve(self._conditions[condition], self.place.at("Conditions").at(condition))
+        return self._truth(value, place)
 
     def name_of(self, resource: str) -> str:
         """The name of a table: its TableName, or the resource's logical id, from which a stack makes a
         name."""
-        properties = self.resources[resource].get("Properties") or {}
-        name = self.resolve(properties.get("TableName", NO_VALUE))
-        return resource if name is NO_VALUE else str(name)
+        place = self.place.at("Resources").at(resource)
+        declared = self.resources[resource]
+        properties = declared.get("Properties") if isinstance(declared, Mapping) else None
+        if not isinstance(properties, Mapping) or "TableName" not in properties:
+            return resource
+        place = place.at("Properties").at("TableName")
+        name = self.resolve(properties["TableName"], place)
+        return resource if name is NO_VALUE else self._as_text(name, place)
 
-    def _ref(self, name: str) -> Any:
+    def _arguments(self, argument: Any, place: Place, least: int, most: int) -> list[Any]:
+        if not isinstance(argument, list) or not least <= len(argument) <= most:
+            count = str(least) if least == most else f"{least} to {most}"
+            raise place.error(f"this function takes a list of {count}, not {shown(argument)}")
+        return argument
+
+    def _as_text(self, value: Any, place: Place) -> str:
+        text = text_of(value)
+        if text is None:
+            given = "AWS::NoValue" if value is NO_VALUE else shown(value)
+            raise place.error(f"a text is needed here, not {given}")
+        return text
+
+    def _text(self, part: Any, place: Place) -> str:
+        return self._as_text(self.resolve(part, place), place)
+
+    def _values(self, part: Any, place: Place) -> list[Any]:
+        values = self.resolve(part, place)
+        if not isinstance(values, list):
+            raise place.error(f"a list is needed here, not {shown(values)}")
+        return values
+
+    def _truth(self, value: Any, place: Place) -> bool:
+        truth = truth_of(value)
+        if truth is None:
+            raise place.error(f"a condition is needed here, not {shown(value)}")
+        return truth
+
+    def _truths(self, argument: Any, place: Place, least: int, most: int) -> list[bool]:
+        parts = self._arguments(argument, place, least, most)
+        return [self._truth(self.resolve(part, place), place) for part in parts]
+
+    def _ref(self, name: Any, place: Place) -> Any:
+        if not isinstance(name, str):
+            raise place.error(f"this names a parameter or a resource, not {shown(name)}")
         if name in self._pseudo:
             return self._pseudo[name]
-        if name in self._parameters:
-            return self._parameters[name]
         if name in self._declared:
-            declared = self._declared[name]
-            if "Default" not in declared:
-                raise DeclarationError(
-                    f"The parameter {name} has no default: give it a value, as parameters={{{name!r}: …}}."
-                )
-            return declared["Default"]
+            return self._parameter(name, place)
         if name in self.resources:
             return self.name_of(name)
-        raise DeclarationError(f"The template refers to {name}, which it does not have.")
+        raise place.error(f"The template refers to {name}, which it does not have.")
 
-    def _get_att(self, argument: str | list[str]) -> Any:
-        resource, _, attribute = (
-            argument.partition(".") if isinstance(argument, str) else (argument[0], "", argument[1])
-        )
-        if attribute == "Arn" and resource in self.resources:
-            region, account_id = self._pseudo["AWS::Region"], self._pseudo["AWS::AccountId"]
-            return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.name_of(resource)}"
-        return f"{resource}.{attribute}"
+    def _parameter(self, name: str, place: Place) -> Any:
+        declared = self._declared[name]
+        if not isinstance(declared, Mapping):
+            raise self.place.at("Parameters").at(name).error(f"this is an object, not {shown(declared)}")
+        if name not in self._parameters and declared.get("Default") is None:
+            raise place.error(
+                f"The parameter {name} has no default: give it a value, as parameters={{{name!r}: …}}."
+            )
+        value = self._parameters.get(name, declared.get("Default"))
+        if not str(declared.get("Type")).startswith(_LISTS) or isinstance(value, list):
+            return value
+        text = self._as_text(value, place)
+        return [member.strip() for member in text.split(",")] if text else []
 
-    def _sub(self, argument: str | list[Any]) -> str:
-        text, own = (argument, {}) if isinstance(argument, str) else (argument[0], argument[1])
+    def _get_att(self, argument: Any, place: Place) -> str:
+        if isinstance(argument, str):
+            resource, _, attribute = argument.partition(".")
+        else:
+            resource, attribute = (self._text(part, place) for part in self._arguments(argument, place, 2, 2))
+        declared = self.resources.get(resource)
+        type_ = declared.get("Type") if isinstance(declared, Mapping) else None
+        if attribute != "Arn" or not isinstance(type_, str) or type_ not in _ARNS:
+            return OfStack(f"{resource}.{attribute}")
+        region, account = self._pseudo["AWS::Region"], self._pseudo["AWS::AccountId"]
+        return _ARNS[type_].format(region=region, account=account, name=self.name_of(resource))
+
+    def _sub(self, argument: Any, place: Place) -> str:
+        text, own = (argument, {}) if isinstance(argument, str) else self._arguments(argument, place, 2, 2)
+        if not isinstance(text, str) or not isinstance(own, Mapping):
+            raise place.error(f"this function takes a text, or a text and an object, not {shown(argument)}")
+        used = []
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
             if name.startswith("!"):
                 return f"${{{name[1:]}}}"
             if name in own:
-                return str(self.resolve(own[name]))
-            is_known = "." not in name or name in self._pseudo
-            return str(self._ref(name) if is_known else self._get_att(name))
+                found = self.resolve(own[name], place.at(name))
+            elif "." in name and name not in self._pseudo:
+                found = self._get_att(name, place)
+            else:
+                found = self._ref(name, place)
+            used.append(self._as_text(found, place.at(name)))
+            return used[-1]
 
-        return _VARIABLE.sub(value, text)
+        return _joined(_VARIABLE.sub(value, text), used)
 
-    def _join(self, argument: list[Any]) -> str:
-        return str(argument[0]).join(str(part_) for part_ in self.resolve(argument[1]))
+    def _join(self, argument: Any, place: Place) -> str:
+        delimiter, parts = self._arguments(argument, place, 2, 2)
+        values = [self._as_text(value, place) for value in self._values(parts, place)]
+        return _joined(self._text(delimiter, place).join(values), values)
 
-    def _if(self, argument: list[Any]) -> Any:
-        return self.resolve(argument[1] if self.holds(argument[0]) else argument[2])
+    def _if(self, argument: Any, place: Place) -> Any:
+        condition, then, otherwise = self._arguments(argument, place, 3, 3)
+        return self.resolve(then, place) if self.holds(condition, place) else self.resolve(otherwise, place)
 
-    def _find_in_map(self, argument: list[Any]) -> Any:
-        names = [self.resolve(part_) for part_ in argument[:3]]
-        mapping: Any = self._mappings
+    def _equals(self, argument: Any, place: Place) -> bool:
+        left, right = (self.resolve(part, place) for part in self._arguments(argument, place, 2, 2))
+        texts = text_of(left), text_of(right)
+        return left == right if None in texts else texts[0] == texts[1]
+
+    def _find_in_map(self, argument: Any, place: Place) -> Any:
+        parts = self._arguments(argument, place, 3, 4)
+        names = [self._text(part, place) for part in parts[:3]]
+        found: Any = self._mappings
         for name in names:
-            if not isinstance(mapping, Mapping) or name not in mapping:
-                raise DeclarationError(f"The template's mappings have no {' / '.join(map(str, names))}.")
-            mapping = mapping[name]
-        return mapping
+            if not isinstance(found, Mapping) or name not in found:
+                if len(parts) > 3 and isinstance(parts[3], Mapping) and "DefaultValue" in parts[3]:
+                    return self.resolve(parts[3]["DefaultValue"], place)
+                raise place.error(f"The template's mappings have no {' / '.join(names)}.")
+            found = found[name]
+        return found
 
-    def _select(self, argument: list[Any]) -> Any:
-        return self.resolve(argument[1])[int(self.resolve(argument[0]))]
+    def _select(self, argument: Any, place: Place) -> Any:
+        index, parts = self._arguments(argument, place, 2, 2)
+        number, values = self._text(index, place), self._values(parts, place)
+        if not _INDEX(number) or int(number) >= len(values):
+            raise place.error(f"there is no value {number} in {shown(values)}, which are counted from 0")
+        return values[int(number)]
 
-    def _split(self, argument: list[Any]) -> list[str]:
-        return str(self.resolve(argument[1])).split(str(argument[0]))
+    def _split(self, argument: Any, place: Place) -> list[str]:
+        delimiter, part = self._arguments(argument, place, 2, 2)
+        separator, text = self._text(delimiter, place), self._text(part, place)
+        if not separator:
+            raise place.error("the delimiter is empty")
+        return [_joined(member, [text]) for member in text.split(separator)]
+
+
+def _joined(text: str, parts: list[str]) -> str:
+    return OfStack(text) if is_of_stack(parts) else text
