@@ -13,7 +13,7 @@ from zlib import crc32
 
 import pytest
 
-from hashrange.testing import DeclarationError, LocalDatabase
+from hashrange.testing import DeclarationError
 from hashrange.testing.tables import of_document
 from hashrange.testing.tables.declaration import Declaration
 from hashrange.testing.tables.forms import Idle
@@ -94,12 +94,12 @@ replica.stream_label restore_backup_arn restore_date_time restore_source_name re
 restore_to_latest_time server_side_encryption.enabled server_side_encryption.kms_key_arn stream_arn
 stream_enabled stream_label stream_view_type table_class tags tags_all timeouts ttl.attribute_name ttl.enabled
 warm_throughput.read_units_per_second warm_throughput.write_units_per_second
-""".split()
+"""
 """The arguments and attributes of `aws_dynamodb_table`: the provider's page "aws_dynamodb_table"."""
 
 
 def test_every_documented_argument_of_terraform_is_known() -> None:
-    assert set(TERRAFORM) <= {".".join(path) for path, _ in leaves(TERRAFORM_TABLE)}
+    assert set(TERRAFORM.split()) <= {".".join(path) for path, _ in leaves(TERRAFORM_TABLE)}
 
 
 @pytest.mark.parametrize("form", [*(form for form, _ in RESOURCES.values()), TERRAFORM_TABLE])
@@ -138,7 +138,7 @@ def others(value: Any, path: Path_) -> Iterator[Any]:
 
 
 def matters(wrap: Callable[[Any], Any], values: list[Any], path: Path_) -> bool:
-    """Whether a document with one of these values declares something else when the property at a path does."""
+    """Whether a document with one of these values declares anything else if the property at a path does."""
     return any(
         declared(wrap(other)) != declared(wrap(given)) for given in values for other in others(given, path)
     )
@@ -172,15 +172,17 @@ def less(value: Any, names: tuple[str, ...]) -> Any:
     return value
 
 
-def global_tables() -> list[Any]:
+def global_tables() -> list[dict[str, Any]]:
     """Global tables that together use every property: one member of a throughput hides another one."""
     whole = sample(GLOBAL_TABLE)
-    own, elsewhere = whole["Replicas"][0], {"Region": REGION}
+    own: Any = whole["Replicas"][0]
+    elsewhere: Any = {"Region": REGION}
+    nothing: list[Any] = [{}]
     return [
         less(whole, names) | {"BillingMode": mode, "MultiRegionConsistency": "STRONG", "Replicas": replicas}
         for mode in ("PROVISIONED", "PAY_PER_REQUEST")
         for names in ((), ("SeedCapacity",), ("ReadCapacityUnits",), ("ReadCapacityUnits", "SeedCapacity"))
-        for replicas in ([less(own, names)], [less(own, names), elsewhere], [{}])
+        for replicas in ([less(own, names)], [less(own, names), elsewhere], nothing)
     ]
 
 

@@ -227,7 +227,7 @@ def _declared(values: Any, place: Place) -> _Declared:
 def _properties(values: Request) -> Request:
     """The properties of AWS::DynamoDB::Table for the arguments of a table."""
     key = _schema(values)
-    tags = values.get("tags_all", values.get("tags", {}))
+    tags: Request = values.get("tags_all") or values.get("tags") or {}
     encryption, recovery, living = (
         _block(values, name) for name in ("server_side_encryption", "point_in_time_recovery", "ttl")
     )
