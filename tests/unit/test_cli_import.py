@@ -125,7 +125,7 @@ def test_without_the_extra_a_file_of_zstd_is_refused_and_the_extra_named(
     endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hashrange.interchange.compression._DAMAGED_ZSTD", ())
-    (tmp_path / "a.json.zst").write_bytes(b"")
+    (tmp_path / "a.json.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     result = run(endpoint, "music", tmp_path / "a.json.zst")
     assert result.exit_code == 2
     assert "pip install backports.zstd" in result.output
@@ -152,7 +152,7 @@ def test_a_list_of_items(database: Database, endpoint: str, tmp_path: Path) -> N
     file.write_text("[{]")
     broken = run(endpoint, "music", file)
     assert broken.exit_code == 1
-    assert f"{file} begins as a list or an object over several lines, and is not JSON" in broken.stderr
+    assert f"{file}: it begins as a list or an object over several lines, and is not JSON" in broken.stderr
 
 
 PLAIN = [{"pk": "a", "n": 1.10}, {"pk": "b", "Items": [1]}]

@@ -158,7 +158,7 @@ DOCUMENTS: Final = (TEMPLATE, PLAN, MODEL, COMMAND, DESCRIBED, [COMMAND])
 def paths(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The places of a document."""
     yield path
-    members = document.items() if isinstance(document, dict) else ()
+    members: Any = document.items() if isinstance(document, dict) else ()
     members = enumerate(document) if isinstance(document, list) else members
     for name, member in members:
         yield from paths(member, (*path, name))

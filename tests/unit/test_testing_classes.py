@@ -72,7 +72,7 @@ class TestOfASubclass(TestOfPytest):
         assert "of-the-subclass" in names()
 
 
-CASES = """
+CASES = '''
 import asyncio, unittest
 from typing import Any
 import boto3
@@ -144,7 +144,7 @@ del Base
 
 if __name__ == "__main__":
     unittest.main()
-"""
+'''
 
 
 @pytest.mark.parametrize("runner", [["unittest", "-v"], ["pytest", "-q", "-p", "no:cacheprovider"]])

@@ -154,9 +154,9 @@ def test_stream_iterators_and_tokens_follow_the_clock(client: Any) -> None:
         streams = database.client("dynamodbstreams")
         arn = client.describe_table(TableName="things")["Table"]["LatestStreamArn"]
         shard = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"][0]["ShardId"]
-        iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON")[
-            "ShardIterator"
-        ]
+        iterator = streams.get_shard_iterator(
+            StreamArn=arn, ShardId=shard, ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
         put(client, "a")
         assert len(streams.get_records(ShardIterator=iterator)["Records"]) == 1
         database.clock.advance("16m")

@@ -454,12 +454,12 @@ def test_values_that_no_attribute_has(value: object) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("items.json", '{"a": 1}', "no list of items"),
+        ("items.json", '{"other": [{"PutRequest": {"Item": {}}}]}', "the items are for other"),
         ("items.json", "[1]", "an item is an object"),
         ("items.json", "[", r"items\.json"),
         ("items.csv", "", "the first line"),
         ("items.csv", "a,b\n1,2,3\n", "line 2 has 3 fields, the header 2"),
-        ("items.txt", "", r"name it \.json"),
+        ("items.txt", "", r"name a CSV \.csv"),
     ],
 )
 def test_items_that_cannot_be_read_are_named(

@@ -6,9 +6,9 @@ For users without buckets, and for existing tables. It works with any server tha
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
@@ -21,7 +21,6 @@ from hashrange.tables.definitions.table import KeyAttribute, KeySchema
 from hashrange.values import admit_item
 
 if TYPE_CHECKING:
-    from hashrange.interchange.compression import Readable
     from hashrange.interchange.csv_files import Columns
     from hashrange.interchange.object_rows import Format
     from hashrange.interchange.rows import Bad
@@ -34,13 +33,10 @@ _FORMATS: Final = {
     ".ndjson": "DYNAMODB_JSON",
     ".ion": "ION",
 }
-_COMPRESSIONS: Final = {".gz": "GZIP", ".zst": "ZSTD"}
+_COMPRESSED: Final = (".gz", ".zst")
 _ERRORS_SHOWN_MAX: Final = 20
 # The exit status that shells give a program that Ctrl-C ended.
 _INTERRUPTED: Final = 130
-# A list, or an object over several lines, is decoded as a whole.
-_DOCUMENT_BYTES_MAX: Final = 256 * 1024 * 1024
-_BEGINNING_BYTES: Final = 4096
 
 
 @click.command(
@@ -61,9 +57,10 @@ Examples:
     "--format",
     "format_",
     type=click.Choice(sorted(set(_FORMATS.values()))),
-    help="The format; by default from the names of the files: .csv, .json, .jsonl, .ndjson or .ion, with "
-    ".gz or .zst after it for compressed files. JSON is lines of an export, an item per line, a list of "
-    "items, or an answer of Scan; the items are plain or in DynamoDB's JSON.",
+    help="The format; by default from the names of the files: .csv, .json, .jsonl, .ndjson or .ion, perhaps "
+    "with .gz or .zst after it. JSON is lines of an export, an item per line, a list of items, an answer of "
+    "Scan, or requests of BatchWriteItem; the items are plain or in DynamoDB's JSON. Files may be compressed, "
+    "whatever their names are.",
 )
 @click.option("--delimiter", default=",", show_default=True, help="The separator of a CSV's fields.")
 @click.option("--header", help="The names of a CSV's columns, with the same separator, if no line has them.")
@@ -117,132 +114,51 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _format_of(file: Path, option: str | None) -> Format:
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in _COMPRESSIONS]
+    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in _COMPRESSED]
     format_ = option or (_FORMATS.get(suffixes[-1]) if suffixes else None)
     if format_ is None:
-        raise click.UsageError(f"The name of {file} does not say its format; give --format.")
+        from hashrange.interchange.item_files import is_json
+
+        with file.open("rb") as opened:
+            format_ = "DYNAMODB_JSON" if is_json(opened) else None
+    if format_ is None:
+        raise click.UsageError(f"{file} does not say its format; give --format.")
     return cast("Format", format_)
 
 
 def _check_compression(file: Path) -> None:
-    from hashrange.interchange.compression import unreadable
+    from hashrange.interchange.compression import compression_of, unreadable
 
-    problem = unreadable(_compression_of(file))
+    with file.open("rb") as opened:
+        problem = unreadable(compression_of(opened))
     if problem is not None:
         raise click.UsageError(f"{file} cannot be read. {problem}")
 
 
-def _compression_of(file: Path) -> str:
-    return _COMPRESSIONS.get(file.suffix.lower(), "NONE")
-
-
 def _send_file(file: Path, format_: Format, columns: Columns, sending: _Sending, progress: Any) -> None:
+    from hashrange.interchange import item_files
+    from hashrange.interchange.compression import compression_of
     from hashrange.interchange.object_rows import Rows
+    from hashrange.interchange.plain_json import NoItem
     from hashrange.interchange.rows import Bad
 
-    compression = _compression_of(file)
     with file.open("rb") as opened:
         done = 0
-        rows: Iterable[Item | Bad] | None = None
         if format_ == "DYNAMODB_JSON":
-            rows = _plain_rows(file, opened, compression)
-        if rows is None:
-            rows = Rows(opened, format_, compression, columns)
-        for number, row in enumerate(rows, 1):
-            if isinstance(row, Bad):
-                sending.tell(f"{file}, row {number}", row.message)
-            else:
-                sending.put(f"{file}, row {number}", row)
-            if opened.tell() > done:
-                progress.update(opened.tell() - done)
-                done = opened.tell()
-
-
-def _plain_rows(file: Path, opened: BinaryIO, compression: str) -> Iterator[Item | Bad] | None:
-    """The items of a file in JSON that is not in the form of ImportTable, or None for a file in this form.
-
-    The first line decides: `[` begins a list of items, and `{` alone begins an object over several lines; an
-    answer of Scan or Query holds a list; and any other object without an `Item` is an item.
-    """
-    from hashrange.interchange.compression import DAMAGED, reader
-    from hashrange.interchange.lines import lines
-
-    try:
-        first = reader(opened, compression).read(_BEGINNING_BYTES).lstrip()[:1]
-        opened.seek(0)
-        read = (line.strip() for line, _ in lines(reader(opened, compression), 0) if line is not None)
-        line = b"" if first == b"[" else next(filter(None, read), b"")
-    except DAMAGED:  # reported when the rows are read
-        line = first = b""
-    opened.seek(0)
-    first_value = _decoded(line)
-    if first == b"[" or line == b"{" or _is_answer(first_value):
-        return _of_document(file, reader(opened, compression))
-    if isinstance(first_value, dict) and not isinstance(first_value.get("Item"), dict):
-        return _of_lines(reader(opened, compression))
-    return None
-
-
-def _decoded(line: bytes) -> Any:
-    """The value of a line in JSON, or None."""
-    from hashrange.interchange.plain_json import DECODER
-
-    try:
-        return DECODER.decode(line)
-    except ValueError:
-        return None
-
-
-def _is_answer(value: Any) -> bool:
-    """Whether an object is an answer of Scan or Query."""
-    return isinstance(value, dict) and isinstance(value.get("Items"), list) and "Count" in value
-
-
-def _of_document(file: Path, opened: Readable) -> Iterator[Item | Bad]:
-    """The items of a file that is one value in JSON. Raises click.ClickException."""
-    from hashrange.interchange.plain_json import DECODER
-
-    parts, left = [], _DOCUMENT_BYTES_MAX + 1
-    while left > 0 and (part := opened.read(left)):
-        parts.append(part)
-        left -= len(part)
-    if left <= 0:
-        raise click.ClickException(
-            f"{file} is one JSON document of more than {_DOCUMENT_BYTES_MAX} bytes; write an item per line, "
-            'as {"Item": {"id": {"S": "x"}}}.'
-        )
-    try:
-        document = DECODER.decode(b"".join(parts))
-    except ValueError as error:
-        raise click.ClickException(
-            f"{file} begins as a list or an object over several lines, and is not JSON: {error}"
-        ) from None
-    items = document["Items"] if _is_answer(document) else document
-    for row in items if isinstance(items, list) else [items]:
-        yield _row(row)
-
-
-def _of_lines(opened: Readable) -> Iterator[Item | Bad]:
-    """The items of a file with an object on each line."""
-    from hashrange.interchange.lines import LINE_BYTES_MAX, lines
-    from hashrange.interchange.rows import Bad
-
-    for line, _ in lines(opened, 0):
-        if line is None:
-            yield Bad(f"The line has more than {LINE_BYTES_MAX} bytes")
-        elif line.strip():
-            value = _decoded(line)
-            yield Bad("The line cannot be read as JSON") if value is None else _row(value)
-
-
-def _row(value: Any) -> Item | Bad:
-    from hashrange.interchange.plain_json import NoItem, item_of, unwrapped
-    from hashrange.interchange.rows import Bad
-
-    try:
-        return item_of(unwrapped(value))
-    except NoItem as error:
-        return Bad(str(error))
+            rows: Iterable[Item | Bad] = item_files.rows(opened, sending.table)
+        else:
+            rows = Rows(opened, format_, compression_of(opened), columns)
+        try:
+            for number, row in enumerate(rows, 1):
+                if isinstance(row, Bad):
+                    sending.tell(f"{file}, row {number}", row.message)
+                else:
+                    sending.put(f"{file}, row {number}", row)
+                if opened.tell() > done:
+                    progress.update(opened.tell() - done)
+                    done = opened.tell()
+        except NoItem as error:
+            raise click.ClickException(f"{file}: {error}") from None
 
 
 class _Put(NamedTuple):
@@ -258,7 +174,7 @@ class _Sending:
     def __init__(self, client: Any, table: str, dry_run: bool) -> None:
         self._client = client
         self._dry_run = dry_run
-        self._table = table
+        self.table = table
         self._described = attempt(lambda: client.describe_table(TableName=table))["Table"]
         self._types = {
             attribute["AttributeName"]: attribute["AttributeType"]
@@ -313,13 +229,13 @@ class _Sending:
 
     def _send(self, writes: list[Any]) -> list[Any]:
         """Send a batch; returns the writes that the service left unprocessed."""
-        answer = self._client.batch_write_item(RequestItems={self._table: writes})
+        answer = self._client.batch_write_item(RequestItems={self.table: writes})
         left: list[Any] = next(iter(answer["UnprocessedItems"].values()), [])
         return left
 
     def _put_one(self, put: _Put) -> None:
         try:
-            self._client.put_item(TableName=self._table, Item=put.item)
+            self._client.put_item(TableName=self.table, Item=put.item)
             self.items += 1
         except self._refusals() as error:
             if error.response["Error"]["Code"] != "ValidationException":

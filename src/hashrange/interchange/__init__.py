@@ -6,6 +6,7 @@
     csv_files      a line of names, then an item a line
     ion            an item a line, as Amazon Ion in text
     ion_text       the text form of Ion
+    item_files     the items of a file in JSON, by the form of its content
     object_rows    the items of an object, whatever its format
     rows           what a reader gives for a row that holds no item
     plain_json     items of plain values, and lists of them in JSON

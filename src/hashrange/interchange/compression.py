@@ -6,7 +6,7 @@ import gzip
 import io
 import sys
 import zlib
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 _DAMAGED_ZSTD: tuple[type[Exception], ...] = ()
 try:
@@ -32,6 +32,17 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
     def close(self) -> None: ...
+
+
+_BEGINNINGS: Final = {b"\x1f\x8b": "GZIP", b"\x28\xb5\x2f\xfd": "ZSTD"}
+
+
+def compression_of(source: BinaryIO) -> str:
+    """The compression of a stream, by its first bytes. The stream then stands where it stood before."""
+    place = source.tell()
+    first = source.read(4)
+    source.seek(place)
+    return next((name for mark, name in _BEGINNINGS.items() if first.startswith(mark)), "NONE")
 
 
 def unreadable(compression: str) -> str | None:

@@ -44,10 +44,8 @@ class Rows:
         self._compression = compression
         self._columns = columns or Columns(",", None, {}, frozenset())
         self._is_at_place = is_at_place
-        self._read = (
-            (ion.read if format_ == "ION" else dynamodb_json.read)
-            if not with_members
-            else (ion.read_row if format_ == "ION" else dynamodb_json.read_row)
+        self._read = (ion.read if format_ == "ION" else dynamodb_json.read) if not with_members else (
+            ion.read_row if format_ == "ION" else dynamodb_json.read_row
         )
         self.place = place
 

@@ -15,6 +15,8 @@ import msgspec
 
 Item = dict[str, Any]
 
+_REQUESTS: Final = ("PutRequest", "DeleteRequest")
+
 DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 """Reads JSON, keeping all digits of its numbers."""
 
@@ -36,18 +38,59 @@ class NoItem(ValueError):
     """A value is not an item, or not a list of items; the text says why."""
 
 
-def listed(document: Any) -> list[Any]:
-    """The list of a document: the document itself, or its `Items`. Raises NoItem."""
-    if isinstance(document, Mapping) and isinstance(document.get("Items"), list):
-        document = document["Items"]
-    if not isinstance(document, list):
-        raise NoItem('there is no list of items, and no {"Items": [...]}')
+def is_container(document: Any) -> bool:
+    """Whether an object holds items: whether it is an answer of Scan or Query, or requests of
+    BatchWriteItem."""
+    return _is_answer(document) or _requests(document) is not None
+
+
+def _is_answer(document: Any) -> bool:
+    return (
+        isinstance(document, Mapping)
+        and isinstance(document.get("Items"), list)
+        and ("Count" in document or len(document) == 1)
+    )
+
+
+def _requests(document: Any) -> Mapping[str, list[Any]] | None:
+    """The requests by table of a BatchWriteItem; None for any other value."""
+    if isinstance(document, Mapping) and isinstance(document.get("RequestItems"), Mapping):
+        document = document["RequestItems"]
+    if not isinstance(document, Mapping) or not document:
+        return None
+    for requests in document.values():
+        if not isinstance(requests, list) or not requests or not all(map(_is_request, requests)):
+            return None
     return document
 
 
+def _is_request(value: Any) -> bool:
+    return isinstance(value, Mapping) and len(value) == 1 and not value.keys().isdisjoint(_REQUESTS)
+
+
+def listed(document: Any, table: str) -> list[Any]:
+    """The items of a document for a table: the document itself, the `Items` of an answer, the requests of a
+    BatchWriteItem for the table, or a document that is an item. Raises NoItem."""
+    if isinstance(document, list):
+        return document
+    if _is_answer(document):
+        items: list[Any] = document["Items"]
+        return items
+    requests = _requests(document)
+    if requests is None:
+        return [document]
+    for name, members in requests.items():
+        if name.rpartition("/")[2] == table:  # a name, or an ARN
+            return members
+    raise NoItem(f"the items are for {', '.join(requests)}, and none is for the table {table}")
+
+
 def unwrapped(line: Any) -> Any:
-    """The item in a line of an export, or in a request to put an item."""
+    """The item in a line of an export, or in a request to put an item. Raises NoItem for a request to delete
+    one."""
     if isinstance(line, Mapping):
+        if line.keys() == {"DeleteRequest"}:
+            raise NoItem("this is a request to delete an item, not to put one")
         put = line.get("PutRequest")
         if isinstance(put, Mapping) and len(line) == 1:
             line = put

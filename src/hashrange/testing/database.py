@@ -221,8 +221,8 @@ class LocalDatabase:
     def load(self, table: str, items: str | Path | Iterable[Mapping[str, Any]]) -> int:
         """Put items into a table; returns how many there were.
 
-        `items` are the path of a file (.json, .jsonl, .csv; `hashrange.testing.items` says how they look), or
-        items as Python values, such as ``{"pk": "a", "n": 1}``, or in DynamoDB's JSON, such as
+        `items` are the path of a file in JSON or CSV (`hashrange.testing.items` says how it looks), or items
+        as Python values, such as ``{"pk": "a", "n": 1}``, or in DynamoDB's JSON, such as
         ``{"pk": {"S": "a"}, "n": {"N": "1"}}``. Raises `DeclarationError` for items that cannot be read, and
         `hashrange.errors.ServiceError` for an item that DynamoDB refuses.
         """
@@ -234,7 +234,7 @@ class LocalDatabase:
                 definition["AttributeName"]: definition["AttributeType"]
                 for definition in described["AttributeDefinitions"]
             }
-            read_items = reading.read(items, types)
+            read_items = reading.read(items, types, table.rpartition("/")[2])
         else:
             read_items = reading.of_values(items)
         for item in read_items:

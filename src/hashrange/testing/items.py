@@ -1,8 +1,9 @@
 """Items from Python values and from files, in the form of the wire.
 
-    .json     a list of items, or the output of `aws dynamodb scan` ({"Items": […]})
-    .jsonl    an item per line, or {"Item": {…}} per line, as DynamoDB exports a table to S3
+    JSON      in all forms that `interchange.item_files` has, whatever the file's name is
     .csv      a line of names, then an item per line; an empty field is a missing attribute
+
+Both may be compressed with gzip or Zstandard.
 
 An item whose attributes are all typed ({"S": "x"}) is in DynamoDB's JSON; any other item is plain, and its
 numbers keep all their digits. In a CSV the key attributes of the table and its indexes have the types that
@@ -12,13 +13,15 @@ the table gives them; any other attribute is a text, unless its name has a type,
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from hashrange.interchange.plain_json import DECODER, NoItem, item_of, listed, unwrapped
+from hashrange.interchange.compression import DAMAGED, compression_of, reader, unreadable
+from hashrange.interchange.item_files import is_json, rows
+from hashrange.interchange.plain_json import NoItem, item_of
+from hashrange.interchange.rows import Bad
 from hashrange.testing.tables.forms import DeclarationError
 
 Item = dict[str, Any]
@@ -37,38 +40,47 @@ def of_values(items: Iterable[Mapping[str, Any]]) -> list[Item]:
         raise DeclarationError(str(error)) from error
 
 
-def read(path: str | Path, types: Mapping[str, str]) -> list[Item]:
-    """The items of a file; `types` are those of the table's key attributes.
+def read(path: str | Path, types: Mapping[str, str], table: str) -> list[Item]:
+    """The items of a file that are for `table`; `types` are those of the table's key attributes.
 
     Raises DeclarationError for a file that cannot be understood, OSError for one that cannot be read.
     """
     file = Path(path)
-    try:
-        match file.suffix.lower():
-            case ".csv":
-                return list(_of_csv(file, types))
-            case ".jsonl" | ".ndjson":
-                lines = file.read_bytes().splitlines()
-                return of_values(unwrapped(DECODER.decode(line)) for line in lines if line.strip())
-            case ".json":
-                return of_values(unwrapped(item) for item in listed(DECODER.decode(file.read_bytes())))
-    except (msgspec.DecodeError, NoItem, DeclarationError) as error:
-        raise DeclarationError(f"{file}: {error}") from error
-    raise DeclarationError(f"{file} holds no items by its name: name it .json, .jsonl or .csv.")
+    suffixes = [suffix.lower() for suffix in file.suffixes]
+    with file.open("rb") as opened:
+        compression = compression_of(opened)
+        problem = unreadable(compression)
+        try:
+            if problem is not None:
+                raise DeclarationError(problem)
+            if ".csv" in suffixes[-2:]:
+                return list(_of_csv(reader(opened, compression), types))
+            if is_json(opened) or suffixes[-1:] in ([".json"], [".jsonl"], [".ndjson"]):
+                return list(_sound(rows(opened, table)))
+        except (NoItem, DeclarationError, csv.Error, UnicodeDecodeError, *DAMAGED) as error:
+            raise DeclarationError(f"{file}: {error}") from error
+    raise DeclarationError(f"{file} holds no items in JSON; name a CSV .csv.")
 
 
-def _of_csv(file: Path, types: Mapping[str, str]) -> Iterator[Item]:
-    with file.open(encoding="utf-8-sig", newline="") as opened:
-        rows = csv.reader(opened)
-        header = next(rows, None)
+def _sound(read_rows: Iterable[Item | Bad]) -> Iterator[Item]:
+    for number, row in enumerate(read_rows, 1):
+        if isinstance(row, Bad):
+            raise DeclarationError(f"row {number}: {row.message}")
+        yield row
+
+
+def _of_csv(opened: Any, types: Mapping[str, str]) -> Iterator[Item]:
+    with io.TextIOWrapper(opened, encoding="utf-8-sig", newline="") as text:
+        read_rows = csv.reader(text)
+        header = next(read_rows, None)
         if not header:
             raise DeclarationError("the first line has to name the attributes")
         columns = [_column(name, types) for name in header]
-        for row in rows:
+        for row in read_rows:
             if not row:
                 continue
             if len(row) > len(columns):
-                number = rows.line_num
+                number = read_rows.line_num
                 raise DeclarationError(f"line {number} has {len(row)} fields, the header {len(columns)}")
             yield {
                 name: {kind: field.lower() == "true" if kind == "BOOL" else field}

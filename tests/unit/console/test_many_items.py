@@ -272,7 +272,7 @@ def test_pieces_of_any_size_hold_the_same_rows(texts: list[str], cut: int) -> No
         b"".join(orjson.dumps({"pk": text}) + b"\n" for text in texts),
     ):
         found: list[Any] = []
-        layout, place = recognised("x.json", file)
+        layout, place = recognised("x.json", file, "tab")
         size = cut
         while not layout.is_over and place < len(file):
             is_last = place + size >= len(file)
@@ -289,8 +289,8 @@ def test_pieces_of_any_size_hold_the_same_rows(texts: list[str], cut: int) -> No
 
 
 def test_a_layout_knows_csv_by_name_and_by_look() -> None:
-    assert recognised("x.csv", b"{a;b\n")[0] == Layout("csv", ";")
-    assert recognised("x", b"a\tb\n")[0] == Layout("csv", "\t")
+    assert recognised("x.csv", b"{a;b\n", "tab")[0] == Layout("csv", ";")
+    assert recognised("x", b"a\tb\n", "tab")[0] == Layout("csv", "\t")
     assert isinstance(next(rows(Layout("lines"), b"{\n", True, {}, [])).outcome, Bad)
 
 

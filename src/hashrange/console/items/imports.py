@@ -15,6 +15,7 @@ from hashrange.console.reach import Refused, View
 from hashrange.console.tables.listing import keys_of
 from hashrange.console.values import NAMES, Item, cell, columns
 from hashrange.errors import ServiceError
+from hashrange.interchange.plain_json import NoItem
 from hashrange.interchange.rows import Bad
 from hashrange.server.admin.application import json, read_json
 from hashrange.values import admit_item
@@ -114,7 +115,10 @@ def _begin(sent: Piece, described: dict[str, Any]) -> tuple[int, Any]:
     if sent.piece.startswith(_PACKED) and sent.is_first:
         raise Refused("This file is compressed. Unpack it first, or use the command `hashrange import`.")
     if sent.is_first:
-        sent.layout, start = recognised(sent.name, sent.piece)
+        try:
+            sent.layout, start = recognised(sent.name, sent.piece, sent.table)
+        except NoItem as error:
+            raise Refused(f"This file cannot be imported here: {error}.") from None
     if sent.layout.format not in FORMATS:
         raise Refused(f"{sent.layout.format!r} is no format of a file.")
     types = {

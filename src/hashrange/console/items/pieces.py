@@ -1,4 +1,5 @@
-"""The rows of a piece of a file that is uploaded: items in CSV, in lines of JSON, or in a list in JSON.
+"""The rows of a piece of a file that is uploaded: items in CSV, in lines of JSON, or in a list in JSON, which
+may be that of an answer of Scan, or of the requests of BatchWriteItem for the table.
 
 A browser sends a file in pieces and the place that was reached, so a file of any size takes little memory. A
 piece may end within a row, which is then read with the next piece.
@@ -16,7 +17,7 @@ import msgspec
 from hashrange.interchange import csv_files
 from hashrange.interchange.csv_files import Columns
 from hashrange.interchange.lines import lines
-from hashrange.interchange.plain_json import DECODER, NoItem, item_of, unwrapped
+from hashrange.interchange.plain_json import DECODER, NoItem, is_container, item_of, unwrapped
 from hashrange.interchange.rows import Bad
 from hashrange.values import Item
 
@@ -26,6 +27,8 @@ _DELIMITERS: Final = (",", ";", "\t", "|")
 _PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 _ITEMS: Final = re.compile(rb'\s*\{[^{}\[\]]*?"Items"\s*:\s*\[')
+_MEMBER: Final = re.compile(rb'\s*("[^"\\]*(?:\\.[^"\\]*)*")\s*:\s*')
+_REQUESTS: Final = re.compile(rb'\[\s*\{\s*"(?:Put|Delete)Request"\s*:')
 
 
 class Layout(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,8 +48,11 @@ class Row(NamedTuple):
     end: int
 
 
-def recognised(name: str, piece: bytes) -> tuple[Layout, int]:
-    """How the file of a name that begins with `piece` is read, and where its first row begins."""
+def recognised(name: str, piece: bytes, table: str) -> tuple[Layout, int]:
+    """How the file of a name that begins with `piece` is read, and where its first row for `table` begins.
+
+    Raises NoItem for requests of BatchWriteItem that are for other tables only.
+    """
     start = len(_BOM) if piece.startswith(_BOM) else 0
     text = piece[start:]
     first = text.lstrip()[:1]
@@ -55,11 +61,37 @@ def recognised(name: str, piece: bytes) -> tuple[Layout, int]:
         return Layout("csv", max(_DELIMITERS, key=line.count)), start
     if first == b"[":
         return Layout("values"), piece.index(b"[") + 1
+    requests = _requests_for(piece, piece.index(b"{") + 1, table)
+    if requests is not None:
+        return Layout("values"), requests
     line_bytes = text.lstrip().partition(b"\n")[0]
-    if _is_answer(line_bytes) or not _is_json(line_bytes):
+    if (value := _decoded(line_bytes)) is None or is_container(value):
         opening = _ITEMS.match(piece, start)
         return Layout("values"), opening.end() if opening else start
     return Layout("lines"), start
+
+
+def _requests_for(piece: bytes, place: int, table: str) -> int | None:
+    """Where the requests of BatchWriteItem for a table begin, if they begin within the piece. `place`: in the
+    object of all requests."""
+    names = []
+    while member := _MEMBER.match(piece, place):
+        name, place = _decoded(member[1]), member.end()
+        if name == "RequestItems" and piece[place : place + 1] == b"{":
+            place += 1
+            continue
+        if not isinstance(name, str) or not _REQUESTS.match(piece, place):
+            return None
+        if name.rpartition("/")[2] == table:
+            return place + 1
+        names.append(name)
+        end = _object_end(piece, place)
+        if end is None:
+            return None
+        place = _between(piece, end)
+    if names:
+        raise NoItem(f"the items are for {', '.join(names)}, and none is for the table {table}")
+    return None
 
 
 def rows(
@@ -160,15 +192,9 @@ def _item(text: bytes) -> Item | Bad:
         return Bad(f"This is not JSON: {error}")
 
 
-def _is_json(line: bytes) -> bool:
+def _decoded(text: bytes) -> Any:
+    """The value of a text in JSON, or None."""
     try:
-        DECODER.decode(line)
+        return DECODER.decode(text)
     except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_answer(line: bytes) -> bool:
-    """Whether a line is an answer of Scan or Query, with a list of items."""
-    value: Any = DECODER.decode(line) if _is_json(line) else None
-    return isinstance(value, dict) and isinstance(value.get("Items"), list) and "Count" in value
+        return None

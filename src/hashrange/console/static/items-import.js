@@ -18,6 +18,14 @@ function base64(blob) {
   });
 }
 
+// The file, or the text in it if it is compressed with gzip.
+async function unpacked(file) {
+  const mark = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  if (mark[0] !== 0x1f || mark[1] !== 0x8b) return file;
+  const text = file.stream().pipeThrough(new DecompressionStream("gzip"));
+  return new File([await new Response(text).blob()], file.name.replace(/\.gz$/i, ""));
+}
+
 function begin(form) {
   const { table } = form.dataset;
   const start = form.querySelector("[data-start]");
@@ -29,6 +37,7 @@ function begin(form) {
   const failures = document.querySelector("[data-failures]");
   let stopped = false;
   let running = false;
+  let chosen = null;
 
   const piece = async (file, place, size, layout) => ({
     table,
@@ -41,12 +50,17 @@ function begin(form) {
   });
 
   form.elements.file.addEventListener("change", async () => {
-    const [file] = form.elements.file.files;
+    const [given] = form.elements.file.files;
     preview.replaceChildren();
     failures.replaceChildren();
     progress.hidden = true;
     start.disabled = true;
-    if (!file) return;
+    chosen = null;
+    if (!given) return;
+    const file = await unpacked(given).catch(() => null);
+    if (given !== form.elements.file.files[0]) return;
+    if (!file) return show(`${given.name} is damaged: it cannot be unpacked.`);
+    chosen = file;
     for (let size = PIECE_BYTES; ; size *= 4) {
       const done = await send("/console/import/preview", await piece(file, 0, size, {}));
       if (!done) return;
@@ -112,7 +126,7 @@ function begin(form) {
 
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const [file] = form.elements.file.files;
+    const file = chosen;
     if (!file) return;
     show("");
     for (const which of Object.keys(counts)) counts[which] = 0;
