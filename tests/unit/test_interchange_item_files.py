@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 from typing import Any, Final
 
 import pytest
@@ -56,8 +57,10 @@ def compressed(content: bytes, compression: str) -> bytes:
     if compression == "zstd":
         if unreadable("ZSTD"):
             pytest.skip("needs backports.zstd")
-        from hashrange.interchange.compression import zstd
-
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
         return bytes(zstd.compress(content))
     return content
 

@@ -256,7 +256,7 @@ NOTED: Final = [
         as_template(
             "AWS::DynamoDB::GlobalTable", WITH_INDEX | {"Replicas": [{"Region": REGION}, {"Region": OTHER}]}
         ),
-        "replicas in us-east-1 are not made.*separate_accounts=True",
+        "replicas in us-east-1 are not made.*local.shared_regions=True",
     ),
     (
         as_template(
@@ -307,6 +307,15 @@ def test_replicas_are_made_where_regions_share_their_tables(tmp_path: Path) -> N
         described = database.execute("DescribeTable", {"TableName": "tab"})["Table"]
         assert [replica["RegionName"] for replica in described["Replicas"]] == [OTHER]
         assert database.database.settings.create_seconds == 9
+
+
+def test_a_table_with_provisioned_capacity_gets_no_replicas(tmp_path: Path) -> None:
+    capacity = {"read_capacity": 5, "write_capacity": 5, "replica": [{"region_name": OTHER}]}
+    with (
+        LocalDatabase(settings=Settings(separate_accounts=True), region=REGION) as database,
+        pytest.warns(DeclarationWarning, match="replicas in us-east-1 are not made.*provisioned"),
+    ):
+        create(database, tmp_path, as_plan(SMALL | capacity | {"billing_mode": "PROVISIONED"}))
 
 
 def test_a_described_table_comes_back_whole(database: LocalDatabase, tmp_path: Path) -> None:

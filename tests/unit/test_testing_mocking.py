@@ -10,6 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+import hashrange
 from hashrange.testing import mock_aws, scopes
 
 
@@ -55,6 +56,23 @@ def test_as_a_context_manager() -> None:
         create()
         Model("steve").save()
         assert saved() == ["steve"]
+
+
+@pytest.mark.parametrize("block", [mock_aws, hashrange.local])
+def test_replicas_need_shared_regions_and_the_refusal_says_how(block: Any) -> None:
+    update: Any = {"ReplicaUpdates": [{"Create": {"RegionName": "eu-west-1"}}]}
+    abroad = boto3.client("dynamodb", region_name="eu-west-1")
+    with block():
+        create()
+        with pytest.raises(ClientError, match=rf"{block.__name__}\(shared_regions=True\)"):
+            boto3.client("dynamodb", region_name="us-east-1").update_table(TableName="users", **update)
+    with block(shared_regions=True):
+        create()
+        boto3.client("dynamodb", region_name="us-east-1").update_table(TableName="users", **update)
+        Model("steve").save()
+        assert abroad.scan(TableName="users")["Count"] == 1
+        replicas = abroad.describe_table(TableName="users")["Table"]["Replicas"]
+        assert [one["RegionName"] for one in replicas] == ["us-east-1"]
 
 
 def test_started_and_stopped() -> None:

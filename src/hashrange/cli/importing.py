@@ -59,8 +59,8 @@ Examples:
     type=click.Choice(sorted(set(_FORMATS.values()))),
     help="The format; by default from the names of the files: .csv, .json, .jsonl, .ndjson or .ion, perhaps "
     "with .gz or .zst after it. JSON is lines of an export, an item per line, a list of items, an answer of "
-    "Scan, or requests of BatchWriteItem; the items are plain or in DynamoDB's JSON. Files may be compressed, "
-    "whatever their names are.",
+    "Scan, or requests of BatchWriteItem; the items are plain or in DynamoDB's JSON. Files may be "
+    "compressed, whatever their names are.",
 )
 @click.option("--delimiter", default=",", show_default=True, help="The separator of a CSV's fields.")
 @click.option("--header", help="The names of a CSV's columns, with the same separator, if no line has them.")

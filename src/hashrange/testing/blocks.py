@@ -47,6 +47,7 @@ def local(
     *,
     settings: Settings = ...,
     throttle: bool = ...,
+    shared_regions: bool = ...,
     now: Moment | None = None,
     endpoint_url: str | None = None,
     region: str | None = None,
@@ -65,11 +66,10 @@ def local(given: Any = None, /, **options: Any) -> Any:
     class.
 
     given: the database; by default each block gets an empty database in memory, which is closed at its end.
-    Or
-        the function or class to decorate, as in ``@hashrange.local``.
+        Or the function or class to decorate, as in ``@hashrange.local``.
     settings: the settings of the empty database. By default each account, and each region, has its own
-    tables,
-        as on AWS; global tables need ``Settings(separate_accounts=True)``.
+        tables, as on AWS.
+    shared_regions: let all regions of an account share their tables, so that tables can have replicas.
     throttle: refuse requests that exceed the throughput of the empty database's tables (docs/lab.md).
     now: the moment at which the database's clock stands still. By default it shows this process's time, and
         follows freezegun and time-machine.
@@ -116,6 +116,7 @@ class Block:
         *,
         settings: Settings = SETTINGS,
         throttle: bool = False,
+        shared_regions: bool = False,
         now: Moment | None = None,
         endpoint_url: str | None = None,
         region: str | None = None,
@@ -129,6 +130,8 @@ class Block:
     ) -> None:
         self._given = LocalDatabase(database, now=now) if isinstance(database, Database) else database
         self._settings = replace(settings, throttle=True) if throttle else settings
+        if shared_regions:
+            self._settings = replace(self._settings, separate_regions=False)
         self._now = now
         self._limits = {"endpoint_url": endpoint_url, "region": region, "account_id": account_id}
         self._default_account_id = default_account_id

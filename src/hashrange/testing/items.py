@@ -26,6 +26,13 @@ from hashrange.testing.tables.forms import DeclarationError
 
 Item = dict[str, Any]
 
+_UNREADABLE: Final[tuple[type[Exception], ...]] = (
+    NoItem,
+    DeclarationError,
+    csv.Error,
+    UnicodeDecodeError,
+    *DAMAGED,
+)
 _CSV_TYPES: Final = ("S", "N", "B", "BOOL")
 
 
@@ -57,7 +64,7 @@ def read(path: str | Path, types: Mapping[str, str], table: str) -> list[Item]:
                 return list(_of_csv(reader(opened, compression), types))
             if is_json(opened) or suffixes[-1:] in ([".json"], [".jsonl"], [".ndjson"]):
                 return list(_sound(rows(opened, table)))
-        except (NoItem, DeclarationError, csv.Error, UnicodeDecodeError, *DAMAGED) as error:
+        except _UNREADABLE as error:
             raise DeclarationError(f"{file}: {error}") from error
     raise DeclarationError(f"{file} holds no items in JSON; name a CSV .csv.")
 

@@ -28,8 +28,10 @@ T = TypeVar("T", bound=Callable[..., Any])
 class MockAWS(Block):
     """A block that is also begun by `start` and ended by `stop`, and hides the developer's credentials."""
 
-    def __init__(self, other_services: OtherServices) -> None:
-        super().__init__(default_account_id=ACCOUNT_ID, other_services=other_services)
+    def __init__(self, other_services: OtherServices, shared_regions: bool) -> None:
+        super().__init__(
+            default_account_id=ACCOUNT_ID, other_services=other_services, shared_regions=shared_regions
+        )
         self._own_credentials = True
 
     def start(self, reset: bool = True) -> LocalDatabase:
@@ -53,6 +55,7 @@ def mock_aws(
     *,
     config: Mapping[str, Any] | None = None,
     other_services: OtherServices = ...,
+    shared_regions: bool = ...,
 ) -> MockAWS: ...
 
 
@@ -62,10 +65,12 @@ def mock_aws(
     *,
     config: Mapping[str, Any] | None = None,
     other_services: OtherServices = "refuse",
+    shared_regions: bool = False,
 ) -> Any:
     """As moto's `mock_aws`, for DynamoDB and its streams: `hashrange.local` in the account 123456789012.
 
     Requests to other services raise `RequestStopped`; with ``other_services="allow"`` they pass.
+    With `shared_regions` all regions share their tables, so that tables can have replicas.
     """
-    block = MockAWS(other_services)
+    block = MockAWS(other_services, shared_regions)
     return block if given is None else block(given)

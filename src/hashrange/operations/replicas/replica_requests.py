@@ -36,8 +36,9 @@ _NO_ACTION: Final = "There are no actions specified in the Replica Update Action
 _KINDS: Final = "Update table operation with more than one type of replica actions not allowed."
 SEVERAL: Final = "Update table operation with more than one create or delete replica actions not allowed"
 _REGIONS_APART: Final = (
-    f"{INVALID}Replicas are not possible here: the server runs with --separate-regions, but replicas share "
-    "their table. Start the server without that option."
+    f"{INVALID}Replicas are not possible here: each region has its own tables, but replicas share one. Start "
+    "the server without --separate-regions; in a test, use hashrange.local(shared_regions=True) or "
+    "mock_aws(shared_regions=True)."
 )
 WITH_STRONG: Final = "global tables with MultiRegionConsistency set to STRONG"
 _WITNESS_STRONG: Final = (

@@ -44,8 +44,9 @@ def make(
         if declared.stream_policy is not None and "LatestStreamArn" in made:
             policy = {"ResourceArn": made["LatestStreamArn"], "Policy": declared.stream_policy}
             execute("PutResourcePolicy", policy)
-        if declared.replicas and database.settings.separate_regions:
-            notes.append(_no_replicas(declared))
+        hindrance = _hindrance(database, declared) if declared.replicas else ""
+        if hindrance:
+            notes.append(f"its replicas in {_regions(declared)} are not made: {hindrance}")
         else:
             for members in declared.replicas:
                 execute("UpdateTable", {"TableName": declared.name, **members})
@@ -53,13 +54,21 @@ def make(
     return notes
 
 
-def _no_replicas(declared: Declaration) -> str:
-    creates = [update["Create"] for members in declared.replicas for update in members["ReplicaUpdates"]]
-    regions = ", ".join(str(create["RegionName"]) for create in creates)
-    return (
-        f"Its replicas in {regions} are not made: each region of this database has its own tables. Give it "
-        "the settings hashrange.Settings(separate_accounts=True), with which all regions share them."
-    )
+def _hindrance(database: Database, declared: Declaration) -> str:
+    """Why a table cannot have replicas here; "" if it can."""
+    if database.settings.separate_regions:
+        return (
+            "each region of this database has its own tables. Give it the setting separate_regions=False, as "
+            "hashrange.local(shared_regions=True) does."
+        )
+    if declared.create["BillingMode"] == "PROVISIONED":
+        return "a table with provisioned capacity gets none, because nothing scales it here."
+    return ""
+
+
+def _regions(declared: Declaration) -> str:
+    updates = [update["Create"] for members in declared.replicas for update in members["ReplicaUpdates"]]
+    return ", ".join(str(create["RegionName"]) for create in updates)
 
 
 @contextmanager
