@@ -33,7 +33,7 @@ def as_lines(rows_: Any) -> str:
 
 def forms(items: Any) -> dict[str, str]:
     """The items in all forms that programs write."""
-    requests = {"users": OTHER, "tab": puts(items)}
+    requests = {"users": OTHER, "none": [], "tab": puts(items)}
     return {
         "list": json.dumps(items),
         "list over lines": json.dumps(items, indent=2),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
 from decimal import Decimal
@@ -383,11 +384,15 @@ WIRE = [
         ("exported.jsonl", "\n".join(json.dumps({"Item": item}) for item in WIRE) + "\n\n"),
         ("requests.json", json.dumps([{"PutRequest": {"Item": item}} for item in WIRE])),
         ("plain.json", '[{"pk": "a", "n": 1.10, "m": {"x": [true, null]}}, {"pk": "b"}]'),
+        ("batch.json", json.dumps({"tab": [{"PutRequest": {"Item": item}} for item in WIRE], "other": []})),
+        ("unpacked.json", "\n".join(json.dumps({"Item": item}) for item in WIRE)),
+        ("export.json.gz", "\n".join(json.dumps({"Item": item}) for item in WIRE)),
+        ("seed", json.dumps({"tab": [{"PutRequest": {"Item": item}} for item in WIRE]}, indent=2)),
         ("plain.jsonl", '{"pk": "a", "n": 1.10, "m": {"x": [true, null]}}\n{"pk": "b"}'),
     ],
 )
 def test_items_of_json_files(database: LocalDatabase, tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     database.create_table("tab", "pk")
     assert database.load("tab", tmp_path / name) == 2
     assert scanned(database, "tab") == [

@@ -56,10 +56,10 @@ def _requests(document: Any) -> Mapping[str, list[Any]] | None:
     """The requests by table of a BatchWriteItem; None for any other value."""
     if isinstance(document, Mapping) and isinstance(document.get("RequestItems"), Mapping):
         document = document["RequestItems"]
-    if not isinstance(document, Mapping) or not document:
+    if not isinstance(document, Mapping) or not any(document.values()):
         return None
     for requests in document.values():
-        if not isinstance(requests, list) or not requests or not all(map(_is_request, requests)):
+        if not isinstance(requests, list) or not all(map(_is_request, requests)):
             return None
     return document
 

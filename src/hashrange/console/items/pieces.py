@@ -28,7 +28,7 @@ _PARTS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _BETWEEN: Final = re.compile(rb"[\s,]*")
 _ITEMS: Final = re.compile(rb'\s*\{[^{}\[\]]*?"Items"\s*:\s*\[')
 _MEMBER: Final = re.compile(rb'\s*("[^"\\]*(?:\\.[^"\\]*)*")\s*:\s*')
-_REQUESTS: Final = re.compile(rb'\[\s*\{\s*"(?:Put|Delete)Request"\s*:')
+_REQUESTS: Final = re.compile(rb'\[\s*(?:\]|\{\s*"((?:Put|Delete)Request)"\s*:)')
 
 
 class Layout(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,11 +80,12 @@ def _requests_for(piece: bytes, place: int, table: str) -> int | None:
         if name == "RequestItems" and piece[place : place + 1] == b"{":
             place += 1
             continue
-        if not isinstance(name, str) or not _REQUESTS.match(piece, place):
+        requests = _REQUESTS.match(piece, place)
+        if not isinstance(name, str) or requests is None:
             return None
         if name.rpartition("/")[2] == table:
             return place + 1
-        names.append(name)
+        names += [name] if requests[1] else []
         end = _object_end(piece, place)
         if end is None:
             return None
