@@ -249,3 +249,5 @@ def test_globals_of_sam_are_the_defaults_of_simple_tables() -> None:
     table, simple, _ = of(document)
     assert simple.create["SSESpecification"] == {"Enabled": True, "SSEType": "KMS"}
     assert table.create["SSESpecification"]["KMSMasterKeyId"] == "key"
+    ignored = put(document, ("Resources", "Simple"), TEMPLATE["Resources"]["Simple"] | {"IgnoreGlobals": "*"})
+    assert "SSESpecification" not in of(ignored)[1].create

@@ -26,6 +26,7 @@ _ATTRIBUTES: Final = {
     "CreationPolicy": _STACK,
     "DeletionPolicy": _STACK,
     "DependsOn": _STACK,
+    "IgnoreGlobals": object,
     "Metadata": _STACK,
     "UpdatePolicy": _STACK,
     "UpdateReplacePolicy": _STACK,
@@ -107,7 +108,7 @@ def of_template(
         given = template.resolve(fitted.get("Properties") or {}, at)
         if not isinstance(given, Mapping):
             raise at.error(f"this is an object, not {shown(given)}")
-        if form is SIMPLE_TABLE:
+        if form is SIMPLE_TABLE and "IgnoreGlobals" not in fitted:
             given = {**defaults, **given}
         given = {"TableName": template.name_of(name), **given}
         declarations.append(read(fit(form, given, at), at, region))
