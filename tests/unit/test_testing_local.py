@@ -431,3 +431,10 @@ with hashrange.local():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "UnknownOperationException\n"
     assert done.stderr == "request rejected: UnknownOperationException 'DynamoDB_20120810.FrobTable'\n"
+
+
+def test_every_public_name_is_imported_by_its_name() -> None:
+    for name in hashrange.testing.__all__:
+        imported: dict[str, Any] = {}
+        exec(f"from hashrange.testing import {name}", imported)
+        assert callable(imported[name]), name

@@ -11,11 +11,12 @@
     tables    tables from a short form, and from files in common formats
     items     items from Python values, JSON and CSV
     triggers  functions that get a table's changes
-    serving   a server in a thread
+    servers   a server in a thread
     plugin    the pytest plugin
     mocking   `mock_aws`, in place of moto's
 
-Its names are loaded when they are first used. Only `serving` knows the server.
+Its names are loaded when they are first used. Only `servers` knows the server. None of
+the names is that of a module, which would hide it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hashrange.testing.hook import RequestStopped, install
     from hashrange.testing.mocking import mock_aws
     from hashrange.testing.moments import LocalClock
-    from hashrange.testing.serving import Server, serving
+    from hashrange.testing.servers import Server, serving
     from hashrange.testing.tables import DeclarationError, DeclarationWarning
     from hashrange.testing.triggers import NoStream, Trigger
 
@@ -61,14 +62,14 @@ _MODULES: Final = {
     "NoStream": "triggers",
     "NotSettling": "database",
     "RequestStopped": "hook",
-    "Server": "serving",
+    "Server": "servers",
     "Snapshot": "database",
     "Trigger": "triggers",
     "current": "blocks",
     "install": "hook",
     "local": "blocks",
     "mock_aws": "mocking",
-    "serving": "serving",
+    "serving": "servers",
 }
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.testing.database import LocalDatabase, Snapshot
     from hashrange.testing.moments import LocalClock
-    from hashrange.testing.serving import Server
+    from hashrange.testing.servers import Server
 
 Seed = Callable[["LocalDatabase"], object]
 
@@ -260,7 +260,7 @@ def dynamodb_costs(dynamodb: LocalDatabase) -> Iterator[Costs]:
 @pytest.fixture(scope="session")
 def _dynamodb_server_of_the_run(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Snapshot]]:
     from hashrange.testing.database import LocalDatabase
-    from hashrange.testing.serving import serving
+    from hashrange.testing.servers import serving
 
     ini = request.config.getini
     with (

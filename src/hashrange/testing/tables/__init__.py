@@ -6,6 +6,7 @@
     resources       the properties of a template's tables, and what becomes of each
     intrinsics      the functions, parameters and conditions of a template
     terraform       ``terraform show -json`` of a plan or a state
+    arguments       the arguments of Terraform's resources
     documents       JSON for and of ``aws dynamodb create-table``; a NoSQL Workbench model
     making          makes what is declared
 
