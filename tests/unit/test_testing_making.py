@@ -280,6 +280,20 @@ NOTED: Final = [
         "only a stack knows parts of this policy",
     ),
 ]
+NOTED_OF_REPLICAS: Final = [
+    (
+        WITH_INDEX | {"Replicas": [{"Region": REGION}, {"Region": OTHER, "DeletionProtectionEnabled": True}]},
+        "Replicas/us-east-1: .* not DeletionProtectionEnabled",
+    ),
+    (
+        WITH_INDEX
+        | {
+            "BillingMode": "PAY_PER_REQUEST",
+            "Replicas": [{"Region": REGION, "ReadProvisionedThroughputSettings": {"ReadCapacityUnits": 5}}],
+        },
+        "ReadProvisionedThroughputSettings: it has no effect with the billing mode PAY_PER_REQUEST",
+    ),
+]
 SMALL: Final = {"name": "tab", "hash_key": "pk", "attribute": [{"name": "pk", "type": "S"}]} | {
     "billing_mode": "PAY_PER_REQUEST"
 }
@@ -291,7 +305,15 @@ NOTED_OF_PLANS: Final = [
 ]
 
 
-@pytest.mark.parametrize(("document", "text"), [*NOTED, *NOTED_OF_PLANS])
+@pytest.mark.filterwarnings("ignore::hashrange.testing.DeclarationWarning")
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        *NOTED,
+        *((as_template("AWS::DynamoDB::GlobalTable", given), text) for given, text in NOTED_OF_REPLICAS),
+        *NOTED_OF_PLANS,
+    ],
+)
 def test_what_is_not_made_is_told(database: LocalDatabase, tmp_path: Path, document: Any, text: str) -> None:
     with pytest.warns(DeclarationWarning, match=text):
         create(database, tmp_path, document)
@@ -316,6 +338,13 @@ def test_a_table_with_provisioned_capacity_gets_no_replicas(tmp_path: Path) -> N
         pytest.warns(DeclarationWarning, match="replicas in us-east-1 are not made.*provisioned"),
     ):
         create(database, tmp_path, as_plan(SMALL | capacity | {"billing_mode": "PROVISIONED"}))
+
+
+def test_an_index_of_a_replica_that_the_table_does_not_have_is_refused() -> None:
+    replicas = [{"Region": REGION, "GlobalSecondaryIndexes": [{"IndexName": "by-y"}]}]
+    document = as_template("AWS::DynamoDB::GlobalTable", WITH_INDEX | {"Replicas": replicas})
+    with pytest.raises(DeclarationError, match=r"Properties/Replicas: .* no global secondary index by-y"):
+        of_document(document, {}, REGION, ACCOUNT)
 
 
 def test_a_described_table_comes_back_whole(database: LocalDatabase, tmp_path: Path) -> None:

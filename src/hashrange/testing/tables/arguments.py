@@ -58,7 +58,7 @@ TABLE: Final[Form] = _BESIDE | {
             "arn": _COMPUTED,
             "stream_arn": _COMPUTED,
             "stream_label": _COMPUTED,
-            "deletion_protection_enabled": Idle("it concerns another region"),
+            "deletion_protection_enabled": Idle("it concerns another region", told=True),
             "point_in_time_recovery": Idle("all replicas are one table here"),
             "propagate_tags": Idle("all replicas are one table here"),
         }

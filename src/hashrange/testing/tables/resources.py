@@ -181,28 +181,37 @@ def _global_table(properties: Request, place: Place, region: str) -> Declaration
     there."""
     replicas = properties.get("Replicas") or [{}]
     own = next((replica for replica in replicas if replica.get("Region") == region), replicas[0])
-    of_indexes = {index.get("IndexName"): index for index in own.get("GlobalSecondaryIndexes", ())}
+    own_indexes = {index.get("IndexName"): index for index in own.get("GlobalSecondaryIndexes", ())}
     scales = "WriteProvisionedThroughputSettings" in properties
     mode = properties.get("BillingMode") or ("PROVISIONED" if scales else "PAY_PER_REQUEST")
     regional: Request = {name: properties[name] for name in _COMMON if name in properties}
     regional |= {name: own[name] for name in _OF_REPLICA if name in own}
-    regional |= {"BillingMode": mode} | _units(properties, own, mode)
+    regional |= {"BillingMode": mode} | _units(properties, own, mode, place)
     if indexes := properties.get("GlobalSecondaryIndexes"):
-        regional["GlobalSecondaryIndexes"] = [_global_index(index, of_indexes, mode) for index in indexes]
+        at = place.at("GlobalSecondaryIndexes")
+        regional["GlobalSecondaryIndexes"] = [
+            _global_index(index, own_indexes.pop(index.get("IndexName"), {}), mode, at) for index in indexes
+        ]
+    if own_indexes:
+        names = ", ".join(map(str, own_indexes))
+        raise place.at("Replicas").error(f"the table has no global secondary index {names}")
     if "StreamSpecification" in properties:
         of_stream = own.get("ReplicaStreamSpecification") or {}
         regional["StreamSpecification"] = properties["StreamSpecification"] | of_stream
     encryption = properties.get("SSESpecification") or {}
     if encryption.get("SSEEnabled"):
         regional["SSESpecification"] = encryption | (own.get("SSESpecification") or {})
-    creates = [_replica(replica, encryption) for replica in replicas if replica is not own]
+    creates = [_replica(replica, encryption, place) for replica in replicas if replica is not own]
     strong = properties.get("MultiRegionConsistency") == "STRONG"
     witnesses = [one.get("Region") for one in properties.get("GlobalTableWitnesses", ())]
     updates = replica_updates(creates, witnesses if strong else None)
     return replace(table(regional, place), replicas=tuple(updates))
 
 
-def _replica(replica: Request, encryption: Request) -> Request:
+def _replica(replica: Request, encryption: Request, place: Place) -> Request:
+    if others := sorted(replica.keys() - {"Region", "SSESpecification", "TableClass"}):
+        at = place.at("Replicas").at(replica.get("Region"))
+        at.note(f"of a replica in another region only the key and the class are set, not {', '.join(others)}")
     key = (replica.get("SSESpecification") or {}).get("KMSMasterKeyId")
     return {
         "RegionName": replica.get("Region"),
@@ -225,16 +234,19 @@ def replica_updates(creates: list[Request], witnesses: list[str] | None) -> Iter
         }
 
 
-def _global_index(index: Request, of_indexes: dict[str, Request], mode: str) -> Request:
-    own = of_indexes.get(index.get("IndexName", ""), {})
+def _global_index(index: Request, own: Request, mode: str, place: Place) -> Request:
     kept = {name: index[name] for name in _INDEX if name in index}
     insights = {"ContributorInsightsSpecification": own.get("ContributorInsightsSpecification")}
-    return kept | insights | _units(index, own, mode)
+    return kept | insights | _units(index, own, mode, place)
 
 
-def _units(shared: Request, own: Request, mode: str) -> Request:
+def _units(shared: Request, own: Request, mode: str, place: Place) -> Request:
     """The throughput of a table or an index, of which a part belongs to the replica."""
     given = shared | own
+    idle = "OnDemand" if mode == "PROVISIONED" else "Provisioned"
+    for name in sorted(given):
+        if name.endswith(f"{idle}ThroughputSettings"):
+            place.at(name).note(f"it has no effect with the billing mode {mode}")
     if mode != "PROVISIONED":
         reads, writes = (given.get(f"{kind}OnDemandThroughputSettings") or {} for kind in ("Read", "Write"))
         return {"OnDemandThroughput": reads | writes} if reads or writes else {}
