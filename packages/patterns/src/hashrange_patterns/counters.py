@@ -22,7 +22,7 @@ from typing import Final
 
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, update_of
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of, update_of
 from hashrange_patterns.requests import Runtime, request
 from hashrange_patterns.tables import Address, Item, Table, table_of
 
@@ -77,7 +77,7 @@ class CounterFlows:
         """
         update = update_of(self.table, Addition(self.address(name), {self.attribute: by}))
         parameters = {**update, "ReturnValues": "UPDATED_NEW"}
-        answer = yield from request(self.runtime, "update_item", parameters, repeatable=False)
+        answer = yield from request(self.runtime, "update_item", parameters, repeatable=False, adds=True)
         return int(answer["Attributes"][self.attribute]["N"])
 
     def once(self, name: str, by: int = 1, *, event_id: str) -> Flow[bool]:
@@ -119,9 +119,8 @@ class CounterFlows:
         return int(item[self.attribute]["N"]) if item and self.attribute in item else 0
 
     def marker(self, event: Event) -> Address:
-        """The address of an event's item: a partition of its own, so that events do not make a counter
-        hot."""
-        return Address(f"EVENT#{self.attribute}#{event.id}", "EVENT")
+        """The address of an event's item."""
+        return marker_of(("counter", *self.item, self.attribute), event.id)
 
     def _once(self) -> Once[Event]:
         return Once(self.table, self.runtime, self.marker, self._place, lambda _: None, self.remember_seconds)
@@ -138,8 +137,8 @@ class Counters(Blocking[CounterFlows]):
     """Counters in one item each, with a boto3 client.
 
     `item` gives the key of a counter's item, and `attribute` the attribute of this item that holds the
-    counter, so a counter can be part of an item that the program has anyway. The keys of events' items
-    contain the attribute's name, so two kinds of counters (views, likes) may count events with the same id.
+    counter, so a counter can be part of an item that the program has anyway. The keys of events' items depend
+    on both, so two kinds of counters (views, likes) may count events with the same id.
     The items of events expire after `remember_seconds` (a week; None: never); an event that is delivered
     after that counts again.
     """

@@ -18,6 +18,7 @@ Refuses to know what is counted: a function gives the additions of events.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -28,6 +29,8 @@ from hashrange_patterns.tables import Address, Item, Table, number
 
 TRANSACTION_ITEMS_MAX: Final = 100
 WEEK_SECONDS: Final = 7 * 86_400
+# A partition key holds 2,048 bytes.
+_ID_BYTES_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,22 @@ class Addition:
     condition: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
     expires_at: int | None = None
+
+
+def marker_of(scope: tuple[str, ...], event_id: str) -> Address:
+    """The address of an event's item: a partition of its own, so that events do not make a counter hot.
+
+    `scope` says what is counted: the events of different scopes are different, whatever their ids. Its last
+    part is readable in the key. An id that is too long for a key is represented by its digest.
+    """
+    beginning = f"EVENT#{scope[-1]}#{_digest(chr(0).join(scope))[:12]}"
+    if len(event_id.encode()) > _ID_BYTES_MAX:
+        return Address(f"{beginning}#{_digest(event_id)}", "DIGEST")
+    return Address(f"{beginning}#{event_id}", "EVENT")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Identified(Protocol):

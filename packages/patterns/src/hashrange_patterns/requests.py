@@ -81,16 +81,17 @@ def request(
     parameters: Mapping[str, Any],
     *,
     repeatable: bool,
+    adds: bool = False,
     doubts: list[Exception] | None = None,
 ) -> Flow[Answer]:
     """Send one request; repeat it while it is refused and, if `repeatable`, while its outcome is unknown.
 
-    The errors that leave the outcome unknown are added to `doubts`.
+    The errors that leave the outcome unknown are added to `doubts`. `adds`: see `Call`.
     """
     attempt = 0
     while True:
         try:
-            answer: Answer = yield Call(operation, parameters)
+            answer: Answer = yield Call(operation, parameters, adds)
             return answer
         except Exception as error:
             attempt += 1

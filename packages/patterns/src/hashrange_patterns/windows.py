@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from hashrange_patterns.batches import query_all, sort_between
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of
 from hashrange_patterns.requests import Runtime
 from hashrange_patterns.tables import Address, Item, Table, table_of, utc
 
@@ -174,7 +174,7 @@ class WindowedCounterFlows:
         return f"{self.prefix}#{name}"
 
     def _marker(self, event: TimedEvent) -> Address:
-        return Address(f"EVENT#{self.prefix}#{event.id}", "EVENT")
+        return marker_of(("window", self.prefix), event.id)
 
     def _place(self, events: Sequence[TimedEvent]) -> Flow[list[list[Addition]]]:
         yield from ()

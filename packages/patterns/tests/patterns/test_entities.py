@@ -134,9 +134,10 @@ def test_what_others_added_is_not_overwritten_unseen(store: Entities) -> None:
             store.update(replaced(photo, **change))
     read = store.get(key_of(photo), consistent=True)
     assert read == Photo("alice", NOON, "Sea", likes=5)
+    assert read is not None
     versions.add(version_of(read))
     store.transact(add(photo, likes=1))
-    versions.add(version_of(store.get(key_of(photo), consistent=True)))
+    versions.add(version_of(store.modify(key_of(photo), lambda photo: None)))
     assert len(versions) == 3
     more = store.modify(key_of(photo), lambda photo: setattr(photo, "likes", photo.likes + 1))
     assert more.likes == 7

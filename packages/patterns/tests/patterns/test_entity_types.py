@@ -175,7 +175,7 @@ def test_a_key_says_what_it_was_filled_with(separator: str, data: st.DataObject)
     """Two values that are taken make another key than any other two."""
     template = Template("A#{one}" + separator + "{two}")
     parts = st.lists(st.sampled_from([*separator, separator, "a", "z"]), min_size=1, max_size=4).map("".join)
-    keys = {}
+    keys: dict[str | None, tuple[str, str]] = {}
     for values in data.draw(st.lists(st.tuples(parts, parts), min_size=2, max_size=8)):
         try:
             text = template.fill({"one": values[0], "two": values[1]})

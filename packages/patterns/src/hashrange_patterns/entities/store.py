@@ -220,9 +220,9 @@ class EntityFlows:
         """The entities of one class in one partition, in the order of the sort key.
 
         `values` are the values of the fields in the partition key's template, and then of the first fields in
-        the sort key's. `low` and `high` bound the next field, in the order of the keys; both belong to the range.
-        `after` is the last entity of the previous page. Costs half a read unit for each 4 KB that is read, or
-        1 if consistent.
+        the sort key's. `low` and `high` bound the next field, in the order of the keys; both belong to the
+        range. `after` is the last entity of the previous page. Costs half a read unit for each 4 KB that is
+        read, or 1 if consistent.
         """
         parameters = query_of(self.table, kind, values, index, low, high, newest_first, after, consistent)
         if parameters is None:
