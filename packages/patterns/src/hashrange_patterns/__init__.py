@@ -25,7 +25,6 @@ Every class has a second form for aiobotocore, whose name begins with Async; bot
 (`flows`). Guides and costs: packages/patterns/docs.
 """
 
-from hashrange_patterns.batches import StillUnprocessed
 from hashrange_patterns.counters import AsyncCounters, Counters, Event
 from hashrange_patterns.cursors import Cursors, InvalidCursor
 from hashrange_patterns.entities import AsyncEntities, Entities, Entity, Expires, Key
@@ -37,9 +36,10 @@ from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
 from hashrange_patterns.locks import AsyncLocks, Held, Locks
 from hashrange_patterns.rates import AsyncRates, Contended, Decision, Rates
-from hashrange_patterns.requests import Runtime
+from hashrange_patterns.requests import Runtime, StillUnprocessed
 from hashrange_patterns.sessions import AsyncSessions, Session, Sessions
 from hashrange_patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
+from hashrange_patterns.sqs import SqsEvents
 from hashrange_patterns.tables import Index, Table
 from hashrange_patterns.visitors import (
     ApproximateVisitors,
@@ -98,6 +98,7 @@ __all__ = [
     "Session",
     "Sessions",
     "ShardedCounters",
+    "SqsEvents",
     "Started",
     "StillUnprocessed",
     "Switching",

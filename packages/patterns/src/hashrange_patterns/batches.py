@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from hashrange_patterns.flows import Flow
-from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.requests import Runtime, StillUnprocessed, request
 from hashrange_patterns.tables import Address, Item, Table
 
 BATCH_KEYS_MAX: Final = 100
@@ -104,6 +104,3 @@ def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str,
         "ExpressionAttributeValues": {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}},
     }
 
-
-class StillUnprocessed(Exception):
-    """A batch made no progress in as many attempts as the runtime allows: the table is always throttled."""

@@ -36,6 +36,7 @@ from hashrange_patterns.requests import (
     Runtime,
     failed_members,
     is_condition_failure,
+    is_passing,
     request,
     transact,
 )
@@ -207,19 +208,28 @@ class FeedFlows:
         """Do a job, if one is due: bring a post to followers, or an author's posts to a new follower.
 
         False if none was due: wait a while. Any number of workers may do this; a worker that dies loses
-        nothing. A job that keeps failing is put aside: `Jobs(client, table, "FEEDS")` shows and replays such
-        jobs.
+        nothing. While the table is throttled or cannot be reached, the worker waits, and the attempt does not
+        count; if that does not end, the error is raised. A job that keeps failing is put aside:
+        `Jobs(client, table, "FEEDS")` shows and replays such jobs.
         """
         job = yield from self.jobs.take()
         if job is None:
             return False
-        try:
-            yield from self._do(job)
-        except Exception as error:
-            yield from self.jobs.retry(job, repr(error), delay_seconds=float(job.attempts))
-        else:
-            yield from self.jobs.done(job)
-        return True
+        for attempt in range(self.runtime.attempts_max):
+            try:
+                if attempt and not (yield from self.jobs.extend(job)):
+                    return True  # (the lease was over, and another worker has the job)
+                yield from self._do(job)
+                yield from self.jobs.done(job)
+                return True
+            except Exception as error:
+                if not is_passing(error):
+                    yield from self.jobs.retry(job, repr(error), delay_seconds=float(job.attempts))
+                    return True
+                passing = error
+            yield self.runtime.pause(attempt)
+        yield from self.jobs.give_back(job)
+        raise passing
 
     def author(self, author: str) -> Flow[Author]:
         """What is known about an author."""

@@ -14,7 +14,7 @@ from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Run
 from hashrange_patterns.feed_pages import LONG_MAX
 from hashrange_patterns.flows import Call, Flow, run
 from patterns.asynchronous import asynchronous
-from patterns.faults import Intercepted
+from patterns.faults import Intercepted, answer_of
 
 SECRET = b"0123456789abcdef"
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
@@ -300,6 +300,32 @@ def test_what_fails_is_put_aside(client: Any, table: Table) -> None:
     mended = Feeds(client, table, SECRET, runtime=hand.runtime())
     work(mended)
     assert contents(mended.home("bob")) == ["1"]
+
+
+def test_a_table_that_is_throttled_for_long_costs_no_attempts(client: Any, table: Table) -> None:
+    class Throttled(Intercepted):
+        left = 300
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            if operation == "batch_write_item" and self.left:
+                self.left -= 1
+                raise answer_of("ProvisionedThroughputExceededException")
+            return super().perform(operation, parameters)
+
+    through: Any = Throttled(client)
+    feeds = Feeds(through, table, SECRET, runtime=Runtime(pause_seconds=0.0, attempts_max=3))
+    feeds.follow("bob", "alice")
+    feeds.post("alice", "1")
+    raised = 0
+    for _ in range(80):
+        try:
+            if not feeds.work():
+                break
+        except ClientError:
+            raised += 1
+    assert raised > 10
+    assert Jobs(client, table, "FEEDS").dead() == []
+    assert contents(feeds.home("bob")) == ["1"]
 
 
 def test_the_asynchronous_twin(client: Any, table: Table) -> None:
