@@ -4,7 +4,8 @@
     sharded     counters for more additions than one item takes
     windows     counts per minute, hour and day
     visitors    unique visitors, exact and approximate
-    events      a queue of events, and workers; with a broker: `brokers`
+    events      a queue of events, and workers; at a broker: `brokers`, `sqs`
+    handlers    functions for AWS Lambda that report what failed
     feeds       posts, followers, and the feed of each reader, newest first
     entities    classes of items: typed, versioned, several in one table
     jobs        a queue of jobs in a table, and an outbox
@@ -31,6 +32,7 @@ from hashrange_patterns.entities import AsyncEntities, Entities, Entity, Expires
 from hashrange_patterns.events import Delivery, EventQueue, QueueFull, TableEvents, Unreachable, Worker
 from hashrange_patterns.feed_pages import Page, Post, TickTable
 from hashrange_patterns.feeds import AsyncFeeds, Feeds, Switching
+from hashrange_patterns.handlers import sqs_handler, stream_handler
 from hashrange_patterns.idempotency import AsyncIdempotency, Idempotency, InProgress, KeyReused, Started
 from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
@@ -110,4 +112,6 @@ __all__ = [
     "Unreachable",
     "WindowedCounters",
     "Worker",
+    "sqs_handler",
+    "stream_handler",
 ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
@@ -36,13 +36,17 @@ class Event:
     `id` distinguishes it from all other events, and is the same in every delivery: for a page view, for
     example, the page, the time and the reader. It must not be a random identifier from the receiver, because
     then each delivery would count as a new event.
+
+    If the program keeps events as items anyway, `item` is that item, as attribute values: its key takes the
+    place of the id, which is ignored, and counting puts it.
     """
 
     id: str
     amounts: Mapping[str, int]
+    item: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not self.id:
+        if not self.id and self.item is None:
             raise ValueError("an event needs an id that tells it from all others; this one's is empty")
         if not self.amounts:
             raise ValueError(f"the event {self.id!r} adds to no counter")
@@ -118,9 +122,11 @@ class CounterFlows:
         """The counter's value in its item."""
         return int(item[self.attribute]["N"]) if item and self.attribute in item else 0
 
-    def marker(self, event: Event) -> Address:
-        """The address of an event's item."""
-        return marker_of(("counter", *self.item, self.attribute), event.id)
+    def marker(self, event: Event) -> Item:
+        """The item that shows that an event was counted."""
+        if event.item is not None:
+            return dict(event.item)
+        return self.table.key(marker_of(("counter", *self.item, self.attribute), event.id))
 
     def _once(self) -> Once[Event]:
         return Once(self.table, self.runtime, self.marker, self._place, lambda _: None, self.remember_seconds)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, ParamSpec, TypeVar
@@ -194,6 +194,11 @@ class IdempotencyFlows:
         return {"TableName": self.table.name, "Key": self.table.key(address)}
 
 
+def _body(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The arguments of a handler as the body of its request."""
+    return json.dumps([args, kwargs], sort_keys=True)
+
+
 class Idempotency(Blocking[IdempotencyFlows]):
     """A record of requests by key, with a boto3 client.
 
@@ -226,7 +231,7 @@ class Idempotency(Blocking[IdempotencyFlows]):
         def decorate(function: Callable[P, T]) -> Callable[P, T]:
             @functools.wraps(function)
             def handle(*args: P.args, **kwargs: P.kwargs) -> T:
-                started = self.begin(key(*args, **kwargs), json.dumps([args, kwargs], sort_keys=True))
+                started = self.begin(key(*args, **kwargs), _body(args, kwargs))
                 if started.result is not None:
                     earlier: T = json.loads(started.result)
                     return earlier
@@ -265,6 +270,31 @@ class AsyncIdempotency(Awaiting[IdempotencyFlows]):
     def member(self, started: Started, result: str) -> Item:
         """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
         return self._flows.member(started, result)
+
+    def handler(
+        self, key: Callable[P, str]
+    ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+        """A decorator for asynchronous functions: see `Idempotency.handler`."""
+
+        def decorate(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+            @functools.wraps(function)
+            async def handle(*args: P.args, **kwargs: P.kwargs) -> T:
+                started = await self.begin(key(*args, **kwargs), _body(args, kwargs))
+                if started.result is not None:
+                    earlier: T = json.loads(started.result)
+                    return earlier
+                try:
+                    result = await function(*args, **kwargs)
+                    text = json.dumps(result)
+                except BaseException:
+                    await self.abandon(started)
+                    raise
+                await self.finish(started, text)
+                return result
+
+            return handle
+
+        return decorate
 
     begin = awaiting(IdempotencyFlows.begin)
     finish = awaiting(IdempotencyFlows.finish)

@@ -23,11 +23,12 @@ Refuses to know the protected resource.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -271,15 +272,25 @@ class Locks(Blocking[LockFlows]):
         if held is None:
             yield None
             return
-        holding = Holding(self, held, self._flows.lease_seconds)
-        holding.start()
+        holding, over = Holding(self._flows, held), threading.Event()
+
+        def renew() -> None:
+            while not over.wait(holding.pause_seconds) and self._run(holding.renew()):
+                pass
+
+        renewing = threading.Thread(target=renew, name=f"lock {name}", daemon=True)
+        renewing.start()
         try:
             yield holding
         except BaseException:
-            holding.end()
+            over.set()
+            renewing.join()
+            with suppress(Lost):
+                self._run(holding.end())
             raise
-        if not holding.end():
-            raise Lost(f"the lock {name!r} was lost before its block ended")
+        over.set()
+        renewing.join()
+        self._run(holding.end())
 
     acquire = blocking(LockFlows.acquire)
     renew = blocking(LockFlows.renew)
@@ -291,14 +302,11 @@ class Lost(Exception):
 
 
 class Holding:
-    """A lock in a `with` block; a thread renews it, three times a lease."""
+    """A lock in a `with` block, which is renewed three times a lease."""
 
-    def __init__(self, locks: Locks, held: Held, lease_seconds: float) -> None:
-        self._locks = locks
+    def __init__(self, flows: LockFlows, held: Held) -> None:
+        self._flows = flows
         self._held = held
-        self._lease_seconds = lease_seconds
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name=f"lock {held.name}", daemon=True)
 
     @property
     def fence(self) -> int:
@@ -308,33 +316,32 @@ class Holding:
     @property
     def is_held(self) -> bool:
         """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
-        return self._locks.is_held(self._held)
+        return self._flows.is_held(self._held)
 
     def member(self) -> Item:
         """The fence as a member of your own TransactWriteItems: see `Locks.member`."""
-        return self._locks.member(self._held)
+        return self._flows.member(self._held)
 
-    def start(self) -> None:
-        """Begin to renew."""
-        self._thread.start()
+    @property
+    def pause_seconds(self) -> float:
+        """The time between two renewals."""
+        return self._flows.lease_seconds / 3
 
-    def end(self) -> bool:
-        """Release the lock; False if it was lost."""
-        self._over.set()
-        self._thread.join()
-        return self._locks.release(self._held)
-
-    def _renew(self) -> None:
-        while not self._over.wait(self._lease_seconds / 3):
-            try:
-                renewed = self._locks.renew(self._held)
-            except Exception:
-                # (the lease lasts for now, and is renewed again)
-                _log.warning("the lock %r was not renewed", self._held.name, exc_info=True)
-                continue
-            if renewed is None:
-                return
+    def renew(self) -> Flow[bool]:
+        """Renew the lock; False once it is lost. After an error the lease lasts for now."""
+        try:
+            renewed = yield from self._flows.renew(self._held)
+        except Exception:
+            _log.warning("the lock %r was not renewed", self._held.name, exc_info=True)
+            return True
+        if renewed is not None:
             self._held = renewed
+        return renewed is not None
+
+    def end(self) -> Flow[None]:
+        """Release the lock. Raises `Lost`."""
+        if not (yield from self._flows.release(self._held)):
+            raise Lost(f"the lock {self._held.name!r} was lost before its block ended")
 
 
 class AsyncLocks(Awaiting[LockFlows]):
@@ -360,6 +367,38 @@ class AsyncLocks(Awaiting[LockFlows]):
     def member(self, held: Held) -> Item:
         """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
         return self._flows.member(held)
+
+    @asynccontextmanager
+    async def holding(self, name: str, *, wait_seconds: float = 0.0) -> AsyncIterator[Holding | None]:
+        """Hold the lock `name` for an `async with` block, however long it takes; None if others have it.
+
+        Raises `Lost` at the end of the block if the lock was lost meanwhile, because it could not be renewed.
+        """
+        held = await self.acquire(name, wait_seconds=wait_seconds)
+        if held is None:
+            yield None
+            return
+        holding, over = Holding(self._flows, held), asyncio.Event()
+
+        async def renew() -> None:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), holding.pause_seconds)
+                if over.is_set() or not await self._run(holding.renew()):
+                    return
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield holding
+        except BaseException:
+            over.set()
+            await renewing
+            with suppress(Lost):
+                await self._run(holding.end())
+            raise
+        over.set()
+        await renewing
+        await self._run(holding.end())
 
     acquire = awaiting(LockFlows.acquire)
     renew = awaiting(LockFlows.renew)

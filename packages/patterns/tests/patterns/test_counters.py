@@ -146,6 +146,25 @@ def test_every_kind_of_counter_counts_an_event(client: Any, table: Table) -> Non
         assert kind.value("/") == 2
 
 
+def test_events_that_a_program_keeps_anyway_are_their_own_markers(client: Any, table: Table) -> None:
+    views = Counters(client, table, item=("URL#{name}", "STATISTICS"), attribute="views")
+
+    def view(url: str, at: str, reader: str) -> Event:
+        key = {"PK": {"S": f"URL#{url}"}, "SK": {"S": f"T#{at}#CID#{reader}"}}
+        return Event("", {url: 1}, {**key, "agent": {"S": "curl"}})
+
+    noon = "2022-03-28T13:17:23+00:00"
+    events = [view("a", noon, "r1"), view("a", noon, "r2"), view("b", noon, "r1"), view("a", noon, "r1")]
+    assert views.count(events) == [True, True, True, False]
+    assert views.count(events) == [False] * 4
+    assert views.values(["a", "b"], consistent=True) == {"a": 2, "b": 1}
+    stored = client.get_item(
+        TableName=table.name, Key=table.key(table.address(dict(events[0].item or {}))), ConsistentRead=True
+    )["Item"]
+    assert stored["agent"] == {"S": "curl"}
+    assert "expires_at" in stored
+
+
 def test_ids_of_any_length_are_told_apart(client: Any, table: Table) -> None:
     counters = Counters(client, table)
     ids = ["x" * 1_024, "x" * 1_025, "x" * 5_000, "é" * 3_000, "#"]
@@ -153,6 +172,25 @@ def test_ids_of_any_length_are_told_apart(client: Any, table: Table) -> None:
     assert counters.count(events) == [True] * len(ids)
     assert counters.count(events) == [False] * len(ids)
     assert counters.value("/", consistent=True) == len(ids)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_what_is_kept_for_no_time_is_refused(client: Any, table: Table, seconds: Any) -> None:
+    with pytest.raises(ValueError, match="remember_seconds"):
+        Counters(client, table, remember_seconds=seconds).once("/", event_id="e")
+    with pytest.raises(ValueError, match="minutes_kept_seconds"):
+        WindowedCounters(client, table, minutes_kept_seconds=seconds)
+    with pytest.raises(ValueError, match="remember_seconds"):
+        UniqueVisitors(client, table, remember_seconds=seconds)
+
+
+def test_times_before_the_year_1000_are_counted_in_order(client: Any, table: Table) -> None:
+    windows = WindowedCounters(client, table)
+    moments = [datetime(year, 3, 1, 12, 30, tzinfo=UTC) for year in (1, 999, 1000, 2026, 9999)]
+    for number, at in enumerate(moments):
+        windows.once("/", at, event_id=f"e{number}")
+    assert windows.total("/", moments[0], moments[-1], consistent=True) == 4
+    assert windows.total("/", moments[1], moments[2], consistent=True) == 1
 
 
 def test_a_table_may_be_named_by_its_arn(client: Any, table: Table) -> None:

@@ -328,6 +328,30 @@ def test_a_table_that_is_throttled_for_long_costs_no_attempts(client: Any, table
     assert contents(feeds.home("bob")) == ["1"]
 
 
+def test_a_post_with_a_key_is_published_once(client: Any, table: Table) -> None:
+    class Losing(Intercepted):
+        lost = 0
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            if operation == "transact_write_items" and not self.lost:
+                self.lost += 1
+                raise answer_of("InternalServerError", status=500)
+            return answer
+
+    runtime = Runtime(pause_seconds=0.0, attempts_max=1)
+    through: Any = Losing(client)
+    feeds = Feeds(through, table, SECRET, runtime=runtime)
+    with pytest.raises(ClientError):
+        feeds.post("alice", "1", key="draft-1")
+    again = feeds.post("alice", "1", key="draft-1")
+    assert feeds.post("alice", "1", key="draft-1") == again
+    other = feeds.post("alice", "1", key="draft-2")
+    third = feeds.post("bob", "1", key="draft-1")
+    assert [post.id for post in feeds.posts("alice").posts] == [other.id, again.id]
+    assert [post.id for post in feeds.posts("bob").posts] == [third.id]
+
+
 def test_the_asynchronous_twin(client: Any, table: Table) -> None:
     async def tour() -> None:
         feeds = AsyncFeeds(asynchronous(client), table, SECRET)

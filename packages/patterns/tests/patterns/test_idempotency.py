@@ -112,6 +112,26 @@ def test_a_handler_is_performed_once_for_each_key(client: Any, table: Table) -> 
     assert calls == [10, 5, -1, -1]
 
 
+def test_an_asynchronous_handler_is_performed_once(client: Any, table: Table) -> None:
+    calls: list[int] = []
+
+    async def tour() -> None:
+        store = AsyncIdempotency(asynchronous(client), table)
+
+        @store.handler(key=lambda order: f"payment-{order}")
+        async def pay(order: int) -> int:
+            calls.append(order)
+            return order // (order - 2)
+
+        assert [await pay(1), await pay(1)] == [-1, -1]
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await pay(2)
+
+    asyncio.run(tour())
+    assert calls == [1, 2, 2]
+
+
 def test_a_claim_runs_out(client: Any, table: Table) -> None:
     hand = Hand()
     store = hand.store(client, table)

@@ -97,13 +97,14 @@ def test_a_lock_whose_answer_came_after_the_lease_is_not_held(client: Any, table
 def test_a_block_holds_its_lock(client: Any, table: Table) -> None:
     renewed = threading.Semaphore(0)
 
-    class Watched(Locks):
-        def renew(self, held: Held) -> Held | None:
-            again = super().renew(held)
-            renewed.release()
-            return again
+    class Watched(Intercepted):
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            if parameters.get("UpdateExpression", "").startswith("SET #beat = :beat, #until"):
+                renewed.release()
+            return answer
 
-    locks = Watched(client, table, lease_seconds=0.6)
+    locks = Locks(cast(Any, Watched(client)), table, lease_seconds=0.6)
     with locks.holding("report") as holding:
         assert holding is not None
         for _ in range(4):  # (longer than the lease)
@@ -118,6 +119,30 @@ def test_a_block_holds_its_lock(client: Any, table: Table) -> None:
     with pytest.raises(Lost), locks.holding("report"):
         client.delete_item(TableName=table.name, Key=key)
     assert locks.acquire("report") is not None
+
+
+def test_an_asynchronous_block_holds_its_lock(client: Any, table: Table) -> None:
+    async def tour() -> None:
+        locks = AsyncLocks(asynchronous(client), table, lease_seconds=0.3)
+        async with locks.holding("report") as holding:
+            assert holding is not None
+            beat = holding._held.beat
+            async with asyncio.timeout(30):
+                while holding._held.beat < beat + 4:  # (longer than the lease)
+                    await asyncio.sleep(0)
+            assert holding.is_held
+            async with locks.holding("report") as other:
+                assert other is None
+        key = {"PK": {"S": "LOCK#report"}, "SK": {"S": "LOCK"}}
+        with pytest.raises(Lost):
+            async with locks.holding("report"):
+                client.delete_item(TableName=table.name, Key=key)
+        with pytest.raises(KeyError):
+            async with locks.holding("report"):
+                raise KeyError("its own error")
+        assert await locks.acquire("report") is not None
+
+    asyncio.run(tour())
 
 
 def test_a_holder_that_renews_keeps_it(client: Any, table: Table) -> None:
