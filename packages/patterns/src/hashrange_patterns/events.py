@@ -34,6 +34,7 @@ from typing import Any, Protocol
 
 from hashrange_patterns.flows import Client
 from hashrange_patterns.jobs import DeadJob, Job, Jobs, check_payload
+from hashrange_patterns.leases import Leases, reason_of
 from hashrange_patterns.requests import Runtime, is_passing
 from hashrange_patterns.tables import Table
 
@@ -272,24 +273,24 @@ class Worker:
         deliveries = self._queue.take(self._batch_max, self._wait_seconds)
         if not deliveries:
             return 0
-        held = _Held(self._queue, deliveries)
+        held = Leases(deliveries, self._queue.extend, self._queue.lease_seconds)
         with held:
             try:
                 self._work(held, stop)
             except Exception as error:
                 if _is_passing(error):
-                    self._queue.give_back(held.deliveries)
+                    self._queue.give_back(held.all)
                 raise
         return len(deliveries)
 
-    def _work(self, held: _Held, stop: threading.Event) -> None:
-        deliveries = held.deliveries
+    def _work(self, held: Leases[Delivery], stop: threading.Event) -> None:
+        deliveries = held.all
         if self._tried(deliveries, stop) is None:
             self._queue.done(deliveries)
             return
         for delivery in deliveries:
             if stop.is_set():
-                self._queue.give_back(held.deliveries)
+                self._queue.give_back(held.all)
                 return
             reason = self._tried([delivery], stop)
             held.drop(delivery)
@@ -320,51 +321,12 @@ class Worker:
                 return None
             except Exception as error:
                 if not _is_passing(error):
-                    return _reason(error)
+                    return reason_of(error)
                 if stop.is_set():
                     raise
             stop.wait(self._runtime.pause(failures).seconds)
             failures += 1
 
 
-class _Held:
-    """The events that a worker has: a thread extends their leases, three times a lease."""
-
-    def __init__(self, queue: EventQueue, deliveries: Sequence[Delivery]) -> None:
-        self.deliveries = list(deliveries)
-        self._queue = queue
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._extend, name="leases of events", daemon=True)
-
-    def __enter__(self) -> None:
-        if self._queue.lease_seconds is not None:
-            self._thread.start()
-
-    def __exit__(self, *raised: object) -> None:
-        self._over.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def drop(self, delivery: Delivery) -> None:
-        """Leave the lease of an event that has ended."""
-        self.deliveries = [other for other in self.deliveries if other is not delivery]
-
-    def _extend(self) -> None:
-        assert self._queue.lease_seconds is not None
-        while not self._over.wait(self._queue.lease_seconds / 3):
-            try:
-                self._queue.extend(self.deliveries)
-            except Exception:
-                # (the events are delivered again if that goes on)
-                _log.warning("the leases of events were not extended", exc_info=True)
-
-
 def _is_passing(error: Exception) -> bool:
     return isinstance(error, Unreachable) or is_passing(error)
-
-
-def _reason(error: Exception) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return type(error).__name__  # (its text cannot be made)

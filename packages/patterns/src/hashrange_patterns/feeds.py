@@ -29,7 +29,7 @@ from urllib.parse import quote, unquote
 
 from hashrange_patterns.batches import put_all, query_all
 from hashrange_patterns.cursors import Cursors
-from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post, TickTable
+from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
 from hashrange_patterns.identifiers import FIRST, Identifiers, parts
 from hashrange_patterns.jobs import Job, JobFlows
@@ -424,13 +424,12 @@ def _flows(
     pull_above: int,
     backfilled: int,
     kept_seconds: int | None,
-    ticks: TickTable | None,
     runtime: Runtime,
 ) -> FeedFlows:
     table = table_of(table)
     identifiers = Identifiers(runtime.now)
     jobs = JobFlows(table, JOB_QUEUE, 60.0, JOB_ATTEMPTS_MAX, 1, runtime, identifiers)
-    pages = FeedPages(table, runtime, Cursors(secret), ticks)
+    pages = FeedPages(table, runtime, Cursors(secret))
     return FeedFlows(table, pages, jobs, pull_above, backfilled, kept_seconds, runtime, identifiers)
 
 
@@ -439,8 +438,7 @@ class Feeds(Blocking[FeedFlows]):
 
     `secret` signs cursors; all servers share it. The posts of authors with more than `pull_above` followers
     are read, not written. A new follower gets the newest `backfilled` posts at once. Posts, and their places
-    in feeds, expire after `kept_seconds` (None: never). `ticks` is the table of an older feed, which is read
-    too.
+    in feeds, expire after `kept_seconds` (None: never).
     """
 
     def __init__(
@@ -452,10 +450,9 @@ class Feeds(Blocking[FeedFlows]):
         pull_above: int = 1_000,
         backfilled: int = 20,
         kept_seconds: int | None = None,
-        ticks: TickTable | None = None,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, ticks, runtime)
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
         super().__init__(client, flows)
 
     post = blocking(FeedFlows.post)
@@ -482,10 +479,9 @@ class AsyncFeeds(Awaiting[FeedFlows]):
         pull_above: int = 1_000,
         backfilled: int = 20,
         kept_seconds: int | None = None,
-        ticks: TickTable | None = None,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, ticks, runtime)
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
         super().__init__(client, flows)
 
     post = awaiting(FeedFlows.post)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
 
-from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table, TickTable
-from hashrange_patterns.feed_pages import LONG_MAX
+from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table
 from hashrange_patterns.flows import Call, Flow, run
 from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted, answer_of
@@ -233,49 +231,6 @@ def test_names_may_be_anything(feeds: Feeds) -> None:
     feeds.post("álice #\n%20", "hello")
     work(feeds)
     assert contents(feeds.home("b o#b\n")) == ["hello"]
-
-
-def test_ticks_from_before_are_read_along(
-    client: Any, table: Table, name_table: Callable[[str], str]
-) -> None:
-    ticks = TickTable(name_table("ticks"))
-    client.create_table(
-        TableName=ticks.name,
-        AttributeDefinitions=[
-            {"AttributeName": "partition_key", "AttributeType": "S"},
-            {"AttributeName": "range_key", "AttributeType": "N"},
-        ],
-        KeySchema=[
-            {"AttributeName": "partition_key", "KeyType": "HASH"},
-            {"AttributeName": "range_key", "KeyType": "RANGE"},
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=ticks.name, WaiterConfig={"Delay": 1})
-    nanos = 1_700_000_000_000_000_000
-    for number in range(7):
-        client.put_item(
-            TableName=ticks.name,
-            Item={
-                "partition_key": {"S": "bob"},
-                # neighbours differ by one nanosecond
-                "range_key": {"N": str(LONG_MAX - nanos - number)},
-                "content": {"S": f"tick {number}"},
-            },
-        )
-    feeds = Feeds(client, table, SECRET, ticks=ticks)
-    feeds.post("bob", "post")
-    pages = [feeds.home("bob", limit=3)]
-    while pages[-1].older is not None:
-        pages.append(feeds.home("bob", limit=3, cursor=pages[-1].older))
-    assert [contents(page) for page in pages] == [
-        ["post", "tick 6", "tick 5"],
-        ["tick 4", "tick 3", "tick 2"],
-        ["tick 1", "tick 0"],
-    ]
-    back = feeds.home("bob", limit=3, cursor=pages[2].newer)
-    assert contents(back) == ["tick 4", "tick 3", "tick 2"]
-    assert pages[2].posts[0].at.year == 2023
 
 
 def test_what_fails_is_put_aside(client: Any, table: Table) -> None:

@@ -6,6 +6,7 @@ The rounds have workers that die, faults, lost answers and leases that run out.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from typing import Any, cast
@@ -13,12 +14,13 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from hashrange_patterns import AsyncJobs, Job, Jobs, Runtime, Table
+from hashrange_patterns import AsyncJobs, Job, Jobs, JobWorker, Runtime, Table
 from hashrange_patterns.flows import Call, Flow
 from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX, JobFlows
+from hashrange_patterns.tables import Address
 from patterns.asynchronous import asynchronous
-from patterns.faults import Intercepted
+from patterns.faults import Intercepted, answer_of
 from patterns.simulation import Simulation
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
@@ -285,6 +287,52 @@ def test_dead_jobs_come_in_pages(client: Any, table: Table) -> None:
     first = jobs.dead(limit=5)
     assert [dead.payload for dead in first] == names[:5]
     assert [dead.payload for dead in jobs.dead(after=first[-1])] == names[5:]
+
+
+def test_what_a_job_gives_is_written_once_with_its_end(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "add", lease_seconds=10, attempts_max=3, runtime=hand.runtime())
+    key = table.key(Address("SUM", "SUM"))
+
+    def adding(job: Job) -> list[dict[str, Any]]:
+        add = {
+            "TableName": table.name,
+            "Key": key,
+            "UpdateExpression": "ADD amount :amount",
+            "ExpressionAttributeValues": {":amount": {"N": job.payload}},
+        }
+        return [{"Update": add}]
+
+    worker = JobWorker(jobs, adding)
+    jobs.put("3")
+    jobs.put("poison")
+    hand.time += 1
+    late = jobs.take()
+    assert late is not None
+    hand.time += 11
+    while worker.step():
+        hand.time += 60
+    assert not jobs.done(late, *adding(late))  # (another worker did it)
+    assert [dead.payload for dead in jobs.dead()] == ["poison"]
+    read = client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]
+    assert read["amount"] == {"N": "3"}
+    assert jobs.waiting(at_most=1) == 0
+
+
+def test_a_worker_of_jobs_waits_while_the_table_is_throttled(client: Any, table: Table) -> None:
+    jobs = Jobs(client, table, "mail", attempts_max=1)
+    jobs.put("hello")
+    stop, calls = threading.Event(), []
+
+    def handle(job: Job) -> None:
+        calls.append(job.attempts)
+        if len(calls) < 4:
+            raise answer_of("ThrottlingException")
+        stop.set()
+
+    JobWorker(jobs, handle, poll_seconds=0.0, runtime=Runtime(pause_seconds=0.0)).run(stop)
+    assert calls == [1, 2, 3, 4]
+    assert (jobs.dead(), jobs.waiting(at_most=1)) == ([], 0)
 
 
 @pytest.mark.parametrize(
