@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lanes import TABLE, Blog
-from running import client_of_environment, make_table, serve
+from running import application, client_of_environment, make_table, serve
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -38,7 +38,9 @@ def make_app(client: Any) -> Starlette:
         return JSONResponse({"sent": blog.sent, "counts": counts, "trouble": trouble})
 
     async def send(request: Request) -> Response:
-        number = min(int(request.query_params.get("events", "50")), EVENTS_MAX)
+        number = int(request.query_params.get("events", "50"))
+        if not 0 <= number <= EVENTS_MAX:
+            raise ValueError(f"from 0 to {EVENTS_MAX} events are sent at once, not {number}")
         await run_in_threadpool(blog.send, number)
         return JSONResponse({"sent": number})
 
@@ -65,7 +67,7 @@ def make_app(client: Any) -> Starlette:
         Route("/send", send, methods=["POST"]),
         Route("/trouble/{name}", trouble, methods=["POST"]),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+    return application(routes, lifespan=lifespan)
 
 
 if __name__ == "__main__":

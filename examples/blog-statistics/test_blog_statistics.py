@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from broken import refused
 from browsing import browser_at, served
 from lanes import TABLE, Blog, add_one, copied_transaction, once, put_then_add
 from playwright.sync_api import expect
@@ -115,3 +116,11 @@ def test_the_page_shows_who_miscounts() -> None:
             }))""")
         assert all(max(column) - min(column) < 1 for column in ends), ends
         page.screenshot(path=str(HERE / "page.png"))
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    gets = ["/state?{}"]
+    paths = ["/send?events=-1", "/send?events=x", "/send?events=501", "/trouble/none"]
+    posts: dict[str, list[str]] = {path: [] for path in paths}
+    with served(HERE) as url:
+        assert refused(url, gets, posts)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from newspaper import PEOPLE, TABLE, Newspaper, Workers
-from running import client_of_environment, make_table, serve
+from running import application, client_of_environment, make_table, posted, serve
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
-
-from hashrange_patterns import InvalidCursor
 
 HERE = Path(__file__).parent
 TEXT_MAX = 280
@@ -37,10 +34,7 @@ def make_app(client: Any) -> Starlette:
         reader = request.path_params["reader"]
         if reader not in PEOPLE:
             return JSONResponse({"error": f"there is no {reader}"}, 404)
-        try:
-            page = feeds.home(reader, limit=8, cursor=request.query_params.get("cursor"), consistent=True)
-        except InvalidCursor as error:
-            return JSONResponse({"error": str(error)}, 400)
+        page = feeds.home(reader, limit=8, cursor=request.query_params.get("cursor"), consistent=True)
         posts = [
             {"id": post.id, "author": post.author, "content": post.content, "at": post.at.isoformat()}
             for post in page.posts
@@ -48,7 +42,7 @@ def make_app(client: Any) -> Starlette:
         return JSONResponse({"posts": posts, "older": page.older, "newer": page.newer})
 
     def people(request: Request) -> Response:
-        follows = set(feeds.following(request.path_params["reader"]))
+        follows = set(feeds.following(person(request.path_params["reader"])))
         everybody = [
             {"name": name, "followers": len(feeds.followers(name)), "followed": name in follows}
             for name in PEOPLE
@@ -80,7 +74,7 @@ def make_app(client: Any) -> Starlette:
         Route(f"/{work.__name__}", posted(work), methods=["POST"]) for work in (post, follow, delete, burst)
     ]
     routes = [Route("/", index), Route("/home/{reader}", home), Route("/people/{reader}", people), *actions]
-    return Starlette(routes=routes, lifespan=lifespan)
+    return application(routes, lifespan=lifespan)
 
 
 def person(name: str) -> str:
@@ -88,19 +82,6 @@ def person(name: str) -> str:
     if name not in PEOPLE:
         raise ValueError(f"there is no {name}")
     return name
-
-
-def posted(work: Callable[[dict[str, str]], Any]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that performs `work` on a form, and says in words why it cannot."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            form = {str(name): str(value) for name, value in (await request.json()).items()}
-            return JSONResponse({"done": await run_in_threadpool(work, form)})
-        except (ValueError, KeyError, AttributeError) as error:
-            return JSONResponse({"error": str(error)}, 400)
-
-    return endpoint
 
 
 if __name__ == "__main__":

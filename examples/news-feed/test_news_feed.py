@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from broken import refused
 from browsing import browser_at, served
 from newspaper import PEOPLE, STAR, TABLE, Newspaper, Workers
 from playwright.sync_api import expect
@@ -126,3 +127,10 @@ def test_the_page_scrolls_posts_and_grows() -> None:
         page.locator("[data-delete]").first.click()
         answer = page.request.get(f"{url}/home/bruno?cursor=forged")
         assert answer.status == 400
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    gets = ["/home/{}", "/home/ada?cursor={}", "/people/{}"]
+    posts = {"/post": ["as", "content"], "/follow": ["as", "author"], "/delete": ["as", "id"]}
+    with served(HERE) as url:
+        assert refused(url, gets, posts)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from running import client_of_environment, make_table, serve
+from running import application, client_of_environment, make_table, serve
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -67,7 +67,7 @@ def make_app(client: Any) -> Starlette:
         Route("/views", take_in, methods=["POST"]),
         Route("/statistics", statistics),
     ]
-    return Starlette(routes=routes, lifespan=lifespan)
+    return application(routes, lifespan=lifespan)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from broken import refused
 from browsing import browser_at, served
 from playwright.sync_api import expect
 from running import make_table
@@ -56,8 +57,9 @@ def test_a_full_queue_says_so() -> None:
         views = Views(client)
         views.queue = TableEvents(client, TABLE, "views", waiting_max=1)
         view = {"id": "1", "page": "tides", "reader": "a", "at": datetime.now(UTC).isoformat()}
+        views.take_in([view])
         with pytest.raises(QueueFull):
-            views.take_in([view, view])
+            views.take_in([view])
 
 
 def test_the_readme_names_the_units() -> None:
@@ -118,3 +120,10 @@ def test_what_is_no_view_is_refused() -> None:
                 f"{url}/views", data=body, headers={"Content-Type": "application/json"}
             )
             assert answer.status == status
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    gets = ["/statistics?{}"]
+    posts: dict[str, list[str]] = {"/views": []}
+    with served(HERE) as url:
+        assert refused(url, gets, posts)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from photos import INVERTED, REACTIONS, TABLE, Photo, Photos, Reaction, User
 from pictures import picture
-from running import client_of_environment, make_table, serve
+from running import application, client_of_environment, make_table, posted, serve
 from sample import NAMES, load
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -103,29 +101,12 @@ def make_app(client: Any) -> Starlette:
             for work in (react, follow, upload, change)
         ),
     ]
-    return Starlette(routes=routes)
+    return application(routes, {Missing: 404, Refused: 409})
 
 
 def moment(text: str) -> datetime:
     """A moment from a URL."""
     return datetime.fromisoformat(text)
-
-
-def posted(work: Callable[[dict[str, str]], Any]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that performs `work` on a form, and says in words why it cannot."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            form = {str(name): str(value) for name, value in (await request.json()).items()}
-            return JSONResponse({"done": await run_in_threadpool(work, form)})
-        except Missing as missing:
-            return JSONResponse({"error": str(missing)}, 404)
-        except Refused as refused:
-            return JSONResponse({"error": str(refused)}, 409)
-        except (ValueError, KeyError, AttributeError) as error:
-            return JSONResponse({"error": str(error)}, 400)
-
-    return endpoint
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from broken import refused
 from browsing import browser_at, served
 from photos import INVERTED, TABLE, Photo, Photos, Reaction, User
 from playwright.sync_api import Dialog, expect
@@ -164,3 +165,15 @@ def test_the_page_shows_follows_and_reacts() -> None:
         expect(page.get_by_role("heading", name="Bruno")).to_be_visible()
         expect(page.locator("figcaption").first).to_contain_text("<b>Harbour</b>")
         expect(page.locator("#n-photos")).to_have_text("13")
+
+
+def test_bad_input_is_refused_in_words() -> None:
+    gets = ["/profiles/{}", "/photos/ada/{}", "/photos/{}/2026-11-22T12:00:00Z", "/pictures/ada/{}"]
+    posts = {
+        "/react": ["as", "type", "username", "taken_at"],
+        "/follow": ["as", "username"],
+        "/upload": ["as", "title", "place"],
+        "/change": ["as", "name", "city"],
+    }
+    with served(HERE) as url:
+        assert refused(url, gets, posts)

@@ -4,16 +4,15 @@
     sharded     counters for more additions than one item takes
     windows     counts per minute, hour and day
     visitors    unique visitors, exact and approximate
-    events      a queue of events, and workers; with a broker: `brokers`
+    events      a queue of events, and workers; at a broker: `brokers`, `sqs`
+    handlers    functions for AWS Lambda that report what failed
     feeds       posts, followers, and the feed of each reader, newest first
     entities    classes of items: typed, versioned, several in one table
-    jobs        a queue of jobs in a table, and an outbox
+    jobs        a queue of jobs in a table, and an outbox; `job_worker` does them
     locks       a lock with a lease and a fence
     idempotency handlers that may be called twice, but act once
     rates       a rate limiter
     sessions    login sessions of browsers
-    cursors     opaque, signed cursors for pages
-    identifiers identifiers that sort by time
 
     from hashrange_patterns import Counters
 
@@ -25,21 +24,22 @@ Every class has a second form for aiobotocore, whose name begins with Async; bot
 (`flows`). Guides and costs: packages/patterns/docs.
 """
 
-from hashrange_patterns.batches import StillUnprocessed
 from hashrange_patterns.counters import AsyncCounters, Counters, Event
-from hashrange_patterns.cursors import Cursors, InvalidCursor
+from hashrange_patterns.cursors import InvalidCursor
 from hashrange_patterns.entities import AsyncEntities, Entities, Entity, Expires, Key
 from hashrange_patterns.events import Delivery, EventQueue, QueueFull, TableEvents, Unreachable, Worker
-from hashrange_patterns.feed_pages import Page, Post, TickTable
+from hashrange_patterns.feed_pages import Page, Post
 from hashrange_patterns.feeds import AsyncFeeds, Feeds, Switching
+from hashrange_patterns.handlers import sqs_handler, stream_handler
 from hashrange_patterns.idempotency import AsyncIdempotency, Idempotency, InProgress, KeyReused, Started
-from hashrange_patterns.identifiers import Identifiers
+from hashrange_patterns.job_worker import JobWorker
 from hashrange_patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
 from hashrange_patterns.locks import AsyncLocks, Held, Locks
 from hashrange_patterns.rates import AsyncRates, Contended, Decision, Rates
-from hashrange_patterns.requests import Runtime
+from hashrange_patterns.requests import Runtime, StillUnprocessed
 from hashrange_patterns.sessions import AsyncSessions, Session, Sessions
 from hashrange_patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
+from hashrange_patterns.sqs import SqsEvents
 from hashrange_patterns.tables import Index, Table
 from hashrange_patterns.visitors import (
     ApproximateVisitors,
@@ -67,7 +67,6 @@ __all__ = [
     "Bucket",
     "Contended",
     "Counters",
-    "Cursors",
     "DeadJob",
     "Decision",
     "Delivery",
@@ -80,11 +79,11 @@ __all__ = [
     "Feeds",
     "Held",
     "Idempotency",
-    "Identifiers",
     "InProgress",
     "Index",
     "InvalidCursor",
     "Job",
+    "JobWorker",
     "Jobs",
     "Key",
     "KeyReused",
@@ -98,15 +97,17 @@ __all__ = [
     "Session",
     "Sessions",
     "ShardedCounters",
+    "SqsEvents",
     "Started",
     "StillUnprocessed",
     "Switching",
     "Table",
     "TableEvents",
-    "TickTable",
     "TimedEvent",
     "UniqueVisitors",
     "Unreachable",
     "WindowedCounters",
     "Worker",
+    "sqs_handler",
+    "stream_handler",
 ]

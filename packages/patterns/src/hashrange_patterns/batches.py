@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from hashrange_patterns.flows import Flow
-from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.requests import Runtime, StillUnprocessed, request
 from hashrange_patterns.tables import Address, Item, Table
 
 BATCH_KEYS_MAX: Final = 100
@@ -42,9 +42,10 @@ def get_all(
         keys, rest = waiting[:BATCH_KEYS_MAX], waiting[BATCH_KEYS_MAX:]
         parameters = {"RequestItems": {table.name: {"Keys": keys, **options}}}
         answer = yield from request(runtime, "batch_get_item", parameters, repeatable=True)
-        for item in answer["Responses"].get(table.name, []):
-            items[table.address(item)] = item
-        left = answer.get("UnprocessedKeys", {}).get(table.name, {}).get("Keys", [])
+        # (the answer may use the table's name where the request used its ARN)
+        for found in answer["Responses"].values():
+            items |= {table.address(item): item for item in found}
+        left = [key for rest in answer.get("UnprocessedKeys", {}).values() for key in rest["Keys"]]
         if left:
             idle = idle + 1 if len(left) == len(keys) else 0
             if idle >= runtime.attempts_max:
@@ -70,7 +71,7 @@ def write_all(runtime: Runtime, table: Table, writes: Iterable[Item]) -> Flow[No
         batch, rest = waiting[:BATCH_PUTS_MAX], waiting[BATCH_PUTS_MAX:]
         parameters = {"RequestItems": {table.name: batch}}
         answer = yield from request(runtime, "batch_write_item", parameters, repeatable=True)
-        left = list(answer.get("UnprocessedItems", {}).get(table.name, []))
+        left = [write for rest in answer.get("UnprocessedItems", {}).values() for write in rest]
         if left:
             idle = idle + 1 if len(left) == len(batch) else 0
             if idle >= runtime.attempts_max:
@@ -103,6 +104,3 @@ def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str,
         "ExpressionAttributeValues": {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}},
     }
 
-
-class StillUnprocessed(Exception):
-    """A batch made no progress in as many attempts as the runtime allows: the table is always throttled."""

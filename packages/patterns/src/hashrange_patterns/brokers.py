@@ -1,26 +1,28 @@
-"""Events through a broker: RabbitMQ, Redis or SQS, by kombu.
+"""Events through RabbitMQ, by kombu.
 
-    queue = BrokerEvents("redis://localhost:6379/0", Jobs(client, "blog", "views"))
+    queue = BrokerEvents("amqp://guest:guest@localhost//", Jobs(client, "blog", "views"))
 
 This module adds what kombu leaves open:
 
-- *Attempts.* Brokers say only that an event was delivered before; SQS gives a count. An event that was
-  delivered before or that failed is put into the queue again with the number of its deliveries, and then the
-  old event is removed. If the worker dies in between, there are two: events are delivered at least once.
+- *Attempts.* RabbitMQ says only that an event was delivered before. An event that was delivered before or
+  that failed is put into the queue again with the number of its deliveries, and then the old event is
+  removed. If the worker dies in between, there are two: events are delivered at least once. A worker has no
+  more events than it was asked to take, so a connection that breaks counts for no others.
 - *Dead letters* are items of the table, in the form of `Jobs`, so that they can be inspected and replayed in
-  the same way with every broker, and survive it.
+  the same way with every queue, and survive the broker. A message that is no event is put aside at once.
 - *Broken connections.* The next call replaces a connection that broke. Events that were taken over the old
   connection are delivered again, because they can no longer be acknowledged.
 - *Waiting for the broker.* RabbitMQ says when an event is on disk (publisher confirms), and only then `put`
-  returns. Redis answers after its log is on disk if it runs with ``appendonly yes`` and
-  ``appendfsync always``, and loses the events of the last second or more if it does not.
+  returns.
 
 A connection belongs to one thread at a time: the methods of one object wait for each other.
+
+Refuses Redis, which removes an event from its list before anything records whose it is, and so loses events
+of killed workers; and SQS, for which `sqs` is.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
@@ -30,66 +32,60 @@ from kombu.exceptions import KombuError, OperationalError
 
 from hashrange_patterns.events import Delivery, Gauge, QueueFull, Unreachable
 from hashrange_patterns.identifiers import Identifiers
-from hashrange_patterns.jobs import DeadJob, Jobs
+from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX, DeadJob, Jobs, check_payload
 from hashrange_patterns.requests import Runtime
 
 T = TypeVar("T")
 
 _ATTEMPTS: Final = "attempts"
 _MORE_SECONDS: Final = 0.01  # the wait for further events after the first
-_SQS_WAIT_SECONDS: Final = 1  # a request to SQS waits this long for events, whatever `take` asks for
 
 __all__ = ["BrokerEvents", "QueueFull", "Unreachable"]
 
 
 class BrokerEvents:
-    """A queue at a broker, whose dead letters are those of `jobs`; its name is the jobs' name.
+    """A queue at RabbitMQ, whose dead letters are those of `jobs`; its name is the jobs' name.
 
-    An event belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times.
-    RabbitMQ has no leases, but takes an event back as soon as the worker's connection ends. Each worker
-    fetches `prefetch` events ahead.
+    An event belongs to its worker until the worker's connection ends, and is delivered at most `attempts_max`
+    times.
     """
+
+    lease_seconds: float | None = None
 
     def __init__(
         self,
         url: str,
         jobs: Jobs,
         *,
-        lease_seconds: float = 60.0,
         attempts_max: int = 5,
-        prefetch: int = 200,
         waiting_max: int | None = None,
         look_seconds: float = 1.0,
         connect_seconds: float = 5.0,
         transport_options: dict[str, Any] | None = None,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
+        if not url.startswith(("amqp://", "amqps://")):
+            raise ValueError(
+                f"{url!r} is no URL of RabbitMQ (amqp://…): SqsEvents takes SQS; Redis loses the events of "
+                "workers that are killed, and TableEvents needs no broker at all"
+            )
         self._url = url
         self._jobs = jobs
         self._attempts_max = attempts_max
-        self._prefetch = prefetch
         self._connect_seconds = connect_seconds
-        self._options = {
-            "visibility_timeout": math.ceil(lease_seconds),  # (SQS takes whole seconds only)
-            "wait_time_seconds": _SQS_WAIT_SECONDS,
-            "unacked_restore_interval": max(1, int(lease_seconds / 4)),
-            "unacked_restore_throttle": 1,
-            "confirm_publish": True,
-            "socket_timeout": connect_seconds + lease_seconds,
-            "socket_connect_timeout": connect_seconds,
-            **(transport_options or {}),
-        }
+        self._options = {"confirm_publish": True, **(transport_options or {})}
         self._identifiers = Identifiers(runtime.now)
         self._queue = kombu.Queue(jobs.queue, durable=True)
         self._lock = threading.RLock()
         self._connection: Any = None
         self._consumer: Any = None
         self._fetched: list[Any] = []
+        self._limit = 0
         self._gauge = Gauge(self._length, waiting_max, look_seconds, runtime.elapsed)
 
     def put(self, bodies: Sequence[str]) -> None:
         def put() -> None:
-            self._gauge.check(len(bodies))
+            self._gauge.check(bodies)
             for body in bodies:
                 self._publish(body, self._identifiers.next(), 0)
 
@@ -97,20 +93,24 @@ class BrokerEvents:
 
     def take(self, limit: int, wait_seconds: float) -> list[Delivery]:
         def take() -> list[Delivery]:
-            self._consume()
-            deliveries: list[Delivery] = []
+            self._consume(limit)
             self._drain(wait_seconds)
             while len(deliveries) < limit and (self._fetched or (deliveries and self._drain(_MORE_SECONDS))):
-                message = self._fetched.pop(0)
-                attempts = int(message.headers.get(_ATTEMPTS, 0)) + 1
-                if _was_received_before(message):
-                    # Its worker ended without a word. Count that before it may happen again.
-                    self._again(message, attempts, "its worker ended without a word")
-                else:
-                    deliveries.append(Delivery(_text(message), attempts, message))
+                delivery = self._delivery(self._fetched[0])
+                self._fetched.pop(0)
+                if delivery is not None:
+                    deliveries.append(delivery)
             return deliveries
 
-        return self._connected(take)
+        deliveries: list[Delivery] = []
+        try:
+            return self._connected(take)
+        except Unreachable:
+            raise  # (the broker delivers again what was taken over this connection)
+        except Exception:
+            if not deliveries:
+                raise
+            return deliveries
 
     def done(self, deliveries: Sequence[Delivery]) -> None:
         def done() -> None:
@@ -118,6 +118,9 @@ class BrokerEvents:
                 delivery.handle.ack()
 
         self._or_again_later(done)
+
+    def extend(self, deliveries: Sequence[Delivery]) -> None:
+        """Nothing: there is no lease."""
 
     def failed(self, delivery: Delivery, reason: str) -> None:
         self._or_again_later(lambda: self._again(delivery.handle, delivery.attempts, reason))
@@ -131,8 +134,8 @@ class BrokerEvents:
 
         self._or_again_later(give_back)
 
-    def dead(self, *, limit: int = 100) -> list[DeadJob]:
-        return self._jobs.dead(limit=limit)
+    def dead(self, *, limit: int = 100, after: DeadJob | None = None) -> list[DeadJob]:
+        return self._jobs.dead(limit=limit, after=after)
 
     def replay(self, dead: DeadJob) -> bool:
         # (into the queue first: if this process dies in between, the event is delivered twice rather than
@@ -183,15 +186,18 @@ class BrokerEvents:
             OSError,
         )
 
-    def _consume(self) -> None:
+    def _consume(self, limit: int) -> None:
+        """Let the broker send up to `limit` events."""
         if self._consumer is None:
             self._consumer = kombu.Consumer(
-                self._connection.default_channel,
-                queues=[self._queue],
-                on_message=self._fetched.append,
-                prefetch_count=self._prefetch,
+                self._connection.default_channel, queues=[self._queue], on_message=self._fetched.append
             )
+            self._limit = 0
+        if self._limit != limit:
+            self._consumer.cancel()
+            self._consumer.qos(prefetch_count=limit)
             self._consumer.consume()
+            self._limit = limit
 
     def _drain(self, wait_seconds: float) -> bool:
         """Wait for events; returns whether there are any."""
@@ -201,6 +207,23 @@ class BrokerEvents:
             except TimeoutError:
                 return False
         return bool(self._fetched)
+
+    def _delivery(self, message: Any) -> Delivery | None:
+        """A message as an event; None for one that is put again, with another count, or aside."""
+        attempts = int(message.headers.get(_ATTEMPTS, 0)) + 1
+        try:
+            text = _text(message)
+            check_payload(text)
+        except ValueError as error:
+            dead = DeadJob(_identifier(message), _shown(message), attempts, f"no event: {error}")
+            self._jobs.put_aside(dead)
+            message.ack()
+            return None
+        if message.delivery_info.get("redelivered"):
+            # Its worker ended without a word. Count that before it may happen again.
+            self._again(message, attempts, "its worker ended without a word")
+            return None
+        return Delivery(text, attempts, message)
 
     def _again(self, message: Any, attempts: int, reason: str) -> None:
         """Put an event that was delivered `attempts` times into the queue again, or aside."""
@@ -229,15 +252,17 @@ class BrokerEvents:
         return waiting
 
 
-def _was_received_before(message: Any) -> bool:
-    info = message.delivery_info
-    of_sqs = info.get("sqs_message", {}).get("Attributes", {})
-    return bool(info.get("redelivered")) or int(of_sqs.get("ApproximateReceiveCount", 1)) > 1
-
-
 def _text(message: Any) -> str:
+    """The body of a message. Raises ValueError if it is no text."""
     body = message.body
     return body.decode() if isinstance(body, bytes) else str(body)
+
+
+def _shown(message: Any) -> str:
+    """As much of a body that is no event as a dead letter holds."""
+    body = message.body if isinstance(message.body, bytes) else str(message.body).encode()
+    shown: str = body[: PAYLOAD_BYTES_MAX // 4].decode(errors="backslashreplace")
+    return shown
 
 
 def _identifier(message: Any) -> str:

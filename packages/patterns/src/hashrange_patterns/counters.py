@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, update_of
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of, update_of
 from hashrange_patterns.requests import Runtime, request
 from hashrange_patterns.tables import Address, Item, Table, table_of
 
@@ -36,13 +36,17 @@ class Event:
     `id` distinguishes it from all other events, and is the same in every delivery: for a page view, for
     example, the page, the time and the reader. It must not be a random identifier from the receiver, because
     then each delivery would count as a new event.
+
+    If the program keeps events as items anyway, `item` is that item, as attribute values: its key takes the
+    place of the id, which is ignored, and counting puts it.
     """
 
     id: str
     amounts: Mapping[str, int]
+    item: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not self.id:
+        if not self.id and self.item is None:
             raise ValueError("an event needs an id that tells it from all others; this one's is empty")
         if not self.amounts:
             raise ValueError(f"the event {self.id!r} adds to no counter")
@@ -77,7 +81,7 @@ class CounterFlows:
         """
         update = update_of(self.table, Addition(self.address(name), {self.attribute: by}))
         parameters = {**update, "ReturnValues": "UPDATED_NEW"}
-        answer = yield from request(self.runtime, "update_item", parameters, repeatable=False)
+        answer = yield from request(self.runtime, "update_item", parameters, repeatable=False, adds=True)
         return int(answer["Attributes"][self.attribute]["N"])
 
     def once(self, name: str, by: int = 1, *, event_id: str) -> Flow[bool]:
@@ -118,10 +122,11 @@ class CounterFlows:
         """The counter's value in its item."""
         return int(item[self.attribute]["N"]) if item and self.attribute in item else 0
 
-    def marker(self, event: Event) -> Address:
-        """The address of an event's item: a partition of its own, so that events do not make a counter
-        hot."""
-        return Address(f"EVENT#{self.attribute}#{event.id}", "EVENT")
+    def marker(self, event: Event) -> Item:
+        """The item that shows that an event was counted."""
+        if event.item is not None:
+            return dict(event.item)
+        return self.table.key(marker_of(("counter", *self.item, self.attribute), event.id))
 
     def _once(self) -> Once[Event]:
         return Once(self.table, self.runtime, self.marker, self._place, lambda _: None, self.remember_seconds)
@@ -138,8 +143,8 @@ class Counters(Blocking[CounterFlows]):
     """Counters in one item each, with a boto3 client.
 
     `item` gives the key of a counter's item, and `attribute` the attribute of this item that holds the
-    counter, so a counter can be part of an item that the program has anyway. The keys of events' items
-    contain the attribute's name, so two kinds of counters (views, likes) may count events with the same id.
+    counter, so a counter can be part of an item that the program has anyway. The keys of events' items depend
+    on both, so two kinds of counters (views, likes) may count events with the same id.
     The items of events expire after `remember_seconds` (a week; None: never); an event that is delivered
     after that counts again.
     """

@@ -1,9 +1,9 @@
 """Pages of feeds, newest first: merges many lists into one order, with cursors in both directions.
 
 A feed is merged from lists that are sorted by post id: the posts that were written to the feed, the reader's
-own posts, the posts of authors whose posts are read rather than written, and the tick table of an older feed,
-if there is one. Each list gives its next posts from the cursor on. If a list was not read to its end, posts
-of other lists beyond its last post wait for a later page, because posts of this list may come before them.
+own posts, and the posts of authors whose posts are read rather than written. Each list gives its next posts
+from the cursor on. If a list was not read to its end, posts of other lists beyond its last post wait for a
+later page, because posts of this list may come before them.
 
 A cursor is the id of a post that was shown. Ids never change, so new posts do not disturb a reader who
 scrolls down: every post that existed at the beginning is shown once. A post that a late worker writes to a
@@ -23,13 +23,11 @@ from typing import Any, Final
 from hashrange_patterns.batches import get_all, query_all, sort_between
 from hashrange_patterns.cursors import Cursors
 from hashrange_patterns.flows import Flow
-from hashrange_patterns.identifiers import FIRST, LAST, compose, just_below, parts
+from hashrange_patterns.identifiers import FIRST, LAST, just_below, parts
 from hashrange_patterns.requests import Runtime, request
 from hashrange_patterns.tables import Address, Item, Table
 
 PAGE_POSTS_MAX: Final = 100
-LONG_MAX: Final = 2**63 - 1
-_NANOS: Final = 1_000_000  # in a millisecond
 _OLDER: Final = "<"
 _NEWER: Final = ">"
 _FROM: Final = "="  # newer, or the post itself
@@ -63,37 +61,6 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class TickTable:
-    """A feed as it was often built: the sort key is 2**63 - 1 minus the nanoseconds since 1970.
-
-    There, two posts of the same tick were a single item, so all remaining posts have different times.
-    """
-
-    name: str
-    partition_key: str = "partition_key"
-    range_key: str = "range_key"
-    content: str = "content"
-
-    def post(self, reader: str, item: Mapping[str, Any]) -> Post:
-        """A post from the time before ids; its author was not stored."""
-        nanos = LONG_MAX - int(item[self.range_key]["N"])
-        identifier = compose(nanos // _NANOS, nanos % _NANOS << 22, 0)
-        return Post(identifier, "", item.get(self.content, {}).get("S", ""))
-
-    def query(self, reader: str, bound: str, forward: bool) -> dict[str, Any]:
-        """The arguments of a Query for posts that may be older than `bound`, or newer."""
-        millis, counter = parts(bound)
-        nanos = min(millis * _NANOS + min(counter >> 22, _NANOS - 1), LONG_MAX)
-        return {
-            "TableName": self.name,
-            "KeyConditionExpression": f"#pk = :pk AND #sk {'<=' if forward else '>='} :bound",
-            "ExpressionAttributeNames": {"#pk": self.partition_key, "#sk": self.range_key},
-            "ExpressionAttributeValues": {":pk": {"S": reader}, ":bound": {"N": str(LONG_MAX - nanos)}},
-            "ScanIndexForward": not forward,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A post in a list: the post itself, or only its author."""
 
@@ -108,7 +75,6 @@ class FeedPages:
     table: Table
     runtime: Runtime
     cursors: Cursors
-    ticks: TickTable | None
 
     def posts_of(self, author: str, limit: int, cursor: str | None, consistent: bool) -> Flow[Page]:
         """A page of one author's posts."""
@@ -173,13 +139,6 @@ class FeedPages:
                 found = {**found, **{key: one for key, one in part.items() if key not in found or one.post}}
                 if not ended:
                     ends.append((max if forward else min)(part))
-            if reader is not None and self.ticks is not None:
-                part, ended = yield from self._ticks(
-                    self.ticks, reader, bound, forward, limit + 1, consistent
-                )
-                found.update(part)
-                if not ended:
-                    ends.append((max if forward else min)(part))
             if ends:
                 end = min(ends) if forward else max(ends)
                 found = {key: one for key, one in found.items() if (key <= end if forward else key >= end)}
@@ -206,16 +165,6 @@ class FeedPages:
         }
         items, ended = yield from self._query(parameters, wanted, consistent)
         return {self.table.address(item).sort: self._found(item) for item in items}, ended
-
-    def _ticks(
-        self, ticks: TickTable, reader: str, bound: str, forward: bool, wanted: int, consistent: bool
-    ) -> Flow[tuple[dict[str, Found], bool]]:
-        # (one post more, because the bound itself may be among them)
-        query = ticks.query(reader, bound, forward)
-        items, ended = yield from self._query(query, wanted + 1, consistent)
-        posts = [ticks.post(reader, item) for item in items]
-        beyond = [post for post in posts if (post.id > bound if forward else post.id < bound)]
-        return {post.id: Found("", post) for post in beyond}, ended
 
     def _query(
         self, parameters: Mapping[str, Any], wanted: int, consistent: bool

@@ -2,6 +2,7 @@
 
     POSTS#alice       <id>          author, content, edited_at, expires_at
     AUTHOR#alice      AUTHOR        latest: the newest post's id; followers; mode
+    POSTED#alice      <key>         post: the id of the post that was published with the caller's key
     FOLLOWS#bob       PUSH#alice    bob follows alice, and her posts are written to his feed
     FOLLOWS#bob       PULL#carol    bob follows carol, and her posts are read for his feed
     FOLLOWERS#alice   bob           the other direction
@@ -28,14 +29,17 @@ from urllib.parse import quote, unquote
 
 from hashrange_patterns.batches import put_all, query_all
 from hashrange_patterns.cursors import Cursors
-from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post, TickTable
+from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
 from hashrange_patterns.identifiers import FIRST, Identifiers, parts
 from hashrange_patterns.jobs import Job, JobFlows
+from hashrange_patterns.once import WEEK_SECONDS
 from hashrange_patterns.requests import (
     Runtime,
+    check_seconds,
     failed_members,
     is_condition_failure,
+    is_passing,
     request,
     transact,
 )
@@ -75,25 +79,35 @@ class FeedFlows:
     identifiers: Identifiers
 
     def __post_init__(self) -> None:
+        if self.kept_seconds is not None:
+            check_seconds("kept_seconds", self.kept_seconds)
         if not 1 <= self.backfilled <= PAGE_POSTS_MAX:
             raise ValueError(
                 f"from 1 to {PAGE_POSTS_MAX} posts are brought to a new follower, not {self.backfilled}"
             )
 
-    def post(self, author: str, content: str) -> Flow[Post]:
+    def post(self, author: str, content: str, *, key: str | None = None) -> Flow[Post]:
         """Publish a post: in the author's list and own feed at once, in other feeds by a worker.
 
-        Costs 6 write units for a small post; then 1 for each follower, in `work`. If it raises, the post may
-        have been published: check before you repeat.
+        With the `key` of the caller, who gives the same for the same post, a repeat publishes nothing, and
+        returns the first post, for a week. Without a key the post may have been published if this raises:
+        check before you repeat. Costs 6 write units for a small post, 8 with a key; then 1 for each follower,
+        in `work`.
         """
         seen = FIRST
         while True:
             post = Post(self.identifiers.next(after=seen), author, content)
+            members = self._publication(post)
+            if key is not None:
+                members.append({"Put": self._posted(post, key)})
             try:
-                yield from transact(self.runtime, self._publication(post))
+                yield from transact(self.runtime, members)
                 return post
             except Exception as error:
-                failed_members(error)
+                if len(members) - 1 in failed_members(error) and key is not None:
+                    earlier = yield from self._get(self._posted_address(author, key))
+                    if earlier is not None:
+                        return Post(earlier["post"]["S"], author, content)
             # Another process was later, at least by its clock: use an id above its post's.
             seen = (yield from self.author(author)).latest
 
@@ -207,29 +221,59 @@ class FeedFlows:
         """Do a job, if one is due: bring a post to followers, or an author's posts to a new follower.
 
         False if none was due: wait a while. Any number of workers may do this; a worker that dies loses
-        nothing. A job that keeps failing is put aside: `Jobs(client, table, "FEEDS")` shows and replays such
-        jobs.
+        nothing. While the table is throttled or cannot be reached, the worker waits, and the attempt does not
+        count; if that does not end, the error is raised. A job that keeps failing is put aside:
+        `Jobs(client, table, "FEEDS")` shows and replays such jobs.
         """
         job = yield from self.jobs.take()
         if job is None:
             return False
-        try:
-            yield from self._do(job)
-        except Exception as error:
-            yield from self.jobs.retry(job, repr(error), delay_seconds=float(job.attempts))
-        else:
-            yield from self.jobs.done(job)
-        return True
+        for attempt in range(self.runtime.attempts_max):
+            try:
+                if attempt and not (yield from self.jobs.extend(job)):
+                    return True  # (the lease was over, and another worker has the job)
+                yield from self._do(job)
+                yield from self.jobs.done(job)
+                return True
+            except Exception as error:
+                if not is_passing(error):
+                    yield from self.jobs.retry(job, repr(error), delay_seconds=float(job.attempts))
+                    return True
+                passing = error
+            yield self.runtime.pause(attempt)
+        yield from self.jobs.give_back(job)
+        raise passing
 
     def author(self, author: str) -> Flow[Author]:
         """What is known about an author."""
-        parameters = {**self._at(self._author_address(author)), "ConsistentRead": True}
-        item = (yield from request(self.runtime, "get_item", parameters, repeatable=True)).get("Item", {})
+        item = (yield from self._get(self._author_address(author))) or {}
         return Author(
             item.get("latest", {}).get("S", FIRST),
             int(item.get("followers", {}).get("N", "0")),
             item.get("mode", {}).get("S", _PUSH),
         )
+
+    def _get(self, address: Address) -> Flow[Item | None]:
+        parameters = {**self._at(address), "ConsistentRead": True}
+        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
+        item: Item | None = answer.get("Item")
+        return item
+
+    @staticmethod
+    def _posted_address(author: str, key: str) -> Address:
+        return Address(f"POSTED#{author}", key)
+
+    def _posted(self, post: Post, key: str) -> dict[str, Any]:
+        """The parameters of the write that lets a post with this key be published once."""
+        attributes = {
+            "post": {"S": post.id},
+            self.table.expires_at: number(self.runtime.now() + WEEK_SECONDS),
+        }
+        return {
+            **self._put(self._posted_address(post.author, key), attributes),
+            "ConditionExpression": "attribute_not_exists(#pk)",
+            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
+        }
 
     def _publication(self, post: Post) -> list[Item]:
         """The members of the transaction that publishes `post`."""
@@ -380,13 +424,12 @@ def _flows(
     pull_above: int,
     backfilled: int,
     kept_seconds: int | None,
-    ticks: TickTable | None,
     runtime: Runtime,
 ) -> FeedFlows:
     table = table_of(table)
     identifiers = Identifiers(runtime.now)
     jobs = JobFlows(table, JOB_QUEUE, 60.0, JOB_ATTEMPTS_MAX, 1, runtime, identifiers)
-    pages = FeedPages(table, runtime, Cursors(secret), ticks)
+    pages = FeedPages(table, runtime, Cursors(secret))
     return FeedFlows(table, pages, jobs, pull_above, backfilled, kept_seconds, runtime, identifiers)
 
 
@@ -395,8 +438,7 @@ class Feeds(Blocking[FeedFlows]):
 
     `secret` signs cursors; all servers share it. The posts of authors with more than `pull_above` followers
     are read, not written. A new follower gets the newest `backfilled` posts at once. Posts, and their places
-    in feeds, expire after `kept_seconds` (None: never). `ticks` is the table of an older feed, which is read
-    too.
+    in feeds, expire after `kept_seconds` (None: never).
     """
 
     def __init__(
@@ -408,10 +450,9 @@ class Feeds(Blocking[FeedFlows]):
         pull_above: int = 1_000,
         backfilled: int = 20,
         kept_seconds: int | None = None,
-        ticks: TickTable | None = None,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, ticks, runtime)
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
         super().__init__(client, flows)
 
     post = blocking(FeedFlows.post)
@@ -438,10 +479,9 @@ class AsyncFeeds(Awaiting[FeedFlows]):
         pull_above: int = 1_000,
         backfilled: int = 20,
         kept_seconds: int | None = None,
-        ticks: TickTable | None = None,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, ticks, runtime)
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
         super().__init__(client, flows)
 
     post = awaiting(FeedFlows.post)

@@ -19,23 +19,35 @@ import asyncio
 import functools
 import inspect
 import time
+import warnings
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from botocore.client import BaseClient
 
 T = TypeVar("T")
 F = TypeVar("F")
 P = ParamSpec("P")
+
+_KINDS: Final = (
+    "the client is of the other kind: classes whose names begin with Async take an asynchronous client, of "
+    "aiobotocore, the others a client of boto3"
+)
 
 Answer: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to DynamoDB: the client's method and its keyword arguments. The flow is sent the answer."""
+    """A request to DynamoDB: the client's method and its keyword arguments. The flow is sent the answer.
+
+    A request that `adds` would add twice if the client sent it twice: the caller is warned of such a client.
+    """
 
     operation: str
     parameters: Mapping[str, Any]
+    adds: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,8 @@ def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sle
                 if isinstance(step, Pause):
                     sleep(step.seconds)
                 else:
+                    if step.adds:
+                        _warn_if_it_repeats(client)
                     answer = _blocking_answer(getattr(client, step.operation)(**step.parameters))
             except Exception as error:
                 step = flow.throw(error)
@@ -129,6 +143,8 @@ async def run_async(
                 if isinstance(step, Pause):
                     await sleep(step.seconds)
                 else:
+                    if step.adds:
+                        _warn_if_it_repeats(client)
                     answer = await getattr(client, step.operation)(**step.parameters)
             except Exception as error:
                 step = flow.throw(error)
@@ -142,19 +158,42 @@ async def run_async(
 
 
 def _blocking_answer(answer: Any) -> Any:
+    """The answer of a client that `_check` could not tell apart."""
     if inspect.iscoroutine(answer):
         answer.close()
-        raise TypeError(
-            "the client is asynchronous, and this class is not: "
-            "use the class whose name begins with Async, or a client of boto3"
-        )
+        raise TypeError(_KINDS)
     return answer
+
+
+class RepeatsByItself(UserWarning):
+    """The client repeats requests whose answer was lost: what `add` adds may count twice."""
+
+
+def _warn_if_it_repeats(client: Client | AsyncClient) -> None:
+    if not isinstance(client, BaseClient):
+        return
+    config: Any = client.meta.config
+    if (config.retries or {}).get("total_max_attempts") != 1:
+        warnings.warn(
+            "this client repeats a request whose answer was lost, and what it adds may count twice: "
+            'create the client with Config(retries={"total_max_attempts": 1}), or count events by `once`',
+            RepeatsByItself,
+            stacklevel=5,
+        )
+
+
+def _check(client: Client | AsyncClient, *, asynchronous: bool) -> None:
+    """Raise TypeError for a client of the other kind, before it sends anything."""
+    call = getattr(client, "_make_api_call", None)
+    if isinstance(client, BaseClient) and asynchronous != inspect.iscoroutinefunction(call):
+        raise TypeError(_KINDS)
 
 
 class Blocking(Generic[F]):
     """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
     def __init__(self, client: Client, flows: F, sleep: Callable[[float], None] = time.sleep) -> None:
+        _check(client, asynchronous=False)
         self._client = client
         self._flows = flows
         self._sleep = sleep
@@ -169,6 +208,7 @@ class Awaiting(Generic[F]):
     def __init__(
         self, client: AsyncClient, flows: F, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
+        _check(client, asynchronous=True)
         self._client = client
         self._flows = flows
         self._sleep = sleep

@@ -21,15 +21,29 @@ Refuses to know handlers: a result is a text.
 
 from __future__ import annotations
 
+import functools
+import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.requests import Runtime, is_condition_failure, item_that_was_there, request
+from hashrange_patterns.requests import (
+    Runtime,
+    check_seconds,
+    is_condition_failure,
+    item_that_was_there,
+    request,
+)
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 DAY_SECONDS: Final = 86_400
+LEASE_SECONDS: Final = 300.0
+"""Longer than a client waits for an answer, which is 60 seconds with botocore."""
 _MILLIS: Final = 1_000
 
 
@@ -60,14 +74,28 @@ class IdempotencyFlows:
     remember_seconds: int
     runtime: Runtime
 
+    def __post_init__(self) -> None:
+        check_seconds("lease_seconds", self.lease_seconds)
+        check_seconds("remember_seconds", self.remember_seconds)
+
     def begin(self, key: str, request_body: str = "") -> Flow[Started]:
         """Claim `key`, or get the result of an earlier call.
 
         Raises `InProgress` while another worker has the claim, and `KeyReused` if the key was used with
         another `request_body`, of which a hash is stored. Costs 1 write unit, even if it fails.
         """
-        claim = self.runtime.token()
         fingerprint = sha256(request_body.encode()).hexdigest()
+        for _ in range(self.runtime.attempts_max):
+            started_at = self.runtime.elapsed()
+            started = yield from self._claim(key, fingerprint)
+            # An answer that came after the lease is no claim: another worker may have one by now.
+            if started.result is not None or self.runtime.elapsed() < started_at + self.lease_seconds:
+                return started
+        raise InProgress(f"claims of the key {key!r} took longer than their lease: give them a longer one")
+
+    def _claim(self, key: str, fingerprint: str) -> Flow[Started]:
+        """One attempt of `begin`."""
+        claim = self.runtime.token()
         now = self.runtime.now()
         names = ("claim", "until", "fingerprint", "result")
         parameters = {
@@ -119,9 +147,9 @@ class IdempotencyFlows:
         return {"Update": self._finish(started, result)}
 
     def abandon(self, started: Started) -> Flow[None]:
-        """Give the claim back, because the work failed without effect.
+        """Give the claim back, because the work failed without effect: the next worker may begin at once.
 
-        the next may begin at once. 1 write unit.
+        Costs 1 write unit.
         """
         parameters = {
             **self._at(started.key),
@@ -166,6 +194,11 @@ class IdempotencyFlows:
         return {"TableName": self.table.name, "Key": self.table.key(address)}
 
 
+def _body(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The arguments of a handler as the body of its request."""
+    return json.dumps([args, kwargs], sort_keys=True)
+
+
 class Idempotency(Blocking[IdempotencyFlows]):
     """A record of requests by key, with a boto3 client.
 
@@ -178,7 +211,7 @@ class Idempotency(Blocking[IdempotencyFlows]):
         client: Client,
         table: Table | str,
         *,
-        lease_seconds: float = 60.0,
+        lease_seconds: float = LEASE_SECONDS,
         remember_seconds: int = DAY_SECONDS,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
@@ -187,6 +220,33 @@ class Idempotency(Blocking[IdempotencyFlows]):
     def member(self, started: Started, result: str) -> Item:
         """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
         return self._flows.member(started, result)
+
+    def handler(self, key: Callable[P, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """A decorator: the function is performed once for each key, and later calls get its result.
+
+        `key` makes the key from the function's arguments. Arguments and result must be JSON. A function that
+        raises gives its claim back, so that the next call performs it again. Raises as `begin`.
+        """
+
+        def decorate(function: Callable[P, T]) -> Callable[P, T]:
+            @functools.wraps(function)
+            def handle(*args: P.args, **kwargs: P.kwargs) -> T:
+                started = self.begin(key(*args, **kwargs), _body(args, kwargs))
+                if started.result is not None:
+                    earlier: T = json.loads(started.result)
+                    return earlier
+                try:
+                    result = function(*args, **kwargs)
+                    text = json.dumps(result)
+                except BaseException:
+                    self.abandon(started)
+                    raise
+                self.finish(started, text)
+                return result
+
+            return handle
+
+        return decorate
 
     begin = blocking(IdempotencyFlows.begin)
     finish = blocking(IdempotencyFlows.finish)
@@ -201,7 +261,7 @@ class AsyncIdempotency(Awaiting[IdempotencyFlows]):
         client: AsyncClient,
         table: Table | str,
         *,
-        lease_seconds: float = 60.0,
+        lease_seconds: float = LEASE_SECONDS,
         remember_seconds: int = DAY_SECONDS,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
@@ -210,6 +270,31 @@ class AsyncIdempotency(Awaiting[IdempotencyFlows]):
     def member(self, started: Started, result: str) -> Item:
         """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
         return self._flows.member(started, result)
+
+    def handler(
+        self, key: Callable[P, str]
+    ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+        """A decorator for asynchronous functions: see `Idempotency.handler`."""
+
+        def decorate(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+            @functools.wraps(function)
+            async def handle(*args: P.args, **kwargs: P.kwargs) -> T:
+                started = await self.begin(key(*args, **kwargs), _body(args, kwargs))
+                if started.result is not None:
+                    earlier: T = json.loads(started.result)
+                    return earlier
+                try:
+                    result = await function(*args, **kwargs)
+                    text = json.dumps(result)
+                except BaseException:
+                    await self.abandon(started)
+                    raise
+                await self.finish(started, text)
+                return result
+
+            return handle
+
+        return decorate
 
     begin = awaiting(IdempotencyFlows.begin)
     finish = awaiting(IdempotencyFlows.finish)

@@ -7,10 +7,11 @@ your own TransactWriteItems, so that both are written, or neither.
 
 A job is delivered at least once. A worker has it until its lease ends. If the worker has neither finished nor
 extended it by then, it is delivered again, so workers must be able to do a job twice. After `attempts_max`
-deliveries it is put aside (a dead letter), and can be inspected and replayed. `Job.attempts` grows with each
-delivery: a worker can write it with its results, to distinguish a late worker from the current one.
+deliveries it is put aside (a dead letter), and can be inspected and replayed; deliveries after which the job
+was given back (`give_back`) do not count. `Job.attempts` grows with each delivery: a worker can write it with
+its results, to distinguish a late worker from the current one.
 
-    JOBS#mail#0    <due>#<id>    payload, until, attempts
+    JOBS#mail#0    <due>#<id>    payload, until, attempts, uncounted
     DEAD#mail      <id>          payload, attempts, reason
 
 Jobs are taken roughly in the order of their due times: workers that read at the same time choose among the
@@ -22,13 +23,14 @@ Refuses to know the contents of jobs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
 from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.requests import (
     Runtime,
+    check_seconds,
     failed_members,
     is_condition_failure,
     request,
@@ -39,17 +41,21 @@ from hashrange_patterns.tables import Address, Item, Table, number, table_of
 _MILLIS: Final = 1_000
 _DUE_DIGITS: Final = 15
 _LOOKED_AT: Final = 25
-_REASON_CHARACTERS_MAX: Final = 1_000
+_REASON_BYTES_MAX: Final = 1_000
+PAYLOAD_BYTES_MAX: Final = 400_000
+"""An item has 409,600 bytes at most: the rest is for the keys, the lease, and the reason of a dead letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that was taken: its payload, and the number of its deliveries, including this one."""
+    """A job that was taken: its payload, the number of its deliveries, including this one, and how many of
+    the earlier ones do not count."""
 
     id: str
     payload: str
     attempts: int
     address: Address
+    uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class JobFlows:
             raise ValueError(f"a queue has 1 shard or more, not {self.shards}")
         if self.attempts_max < 1:
             raise ValueError(f"a job is delivered once or more, not {self.attempts_max} times")
+        check_seconds("lease_seconds", self.lease_seconds)
 
     def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
         """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
@@ -87,8 +94,9 @@ class JobFlows:
     def put(self, payload: str, *, delay_seconds: float = 0.0) -> Flow[str]:
         """Put a job into the queue, due in `delay_seconds`; returns its id.
 
-        Costs 2 write units for each KB, because it is a transaction, so that a repeat does not put back a job
-        that was done meanwhile. If it raises, the job may still be in the queue.
+        Raises ValueError for a payload of more than `PAYLOAD_BYTES_MAX` bytes. Costs 2 write units for each
+        KB, because it is a transaction, so that a repeat does not put back a job that was done meanwhile. If
+        it raises, the job may still be in the queue.
         """
         identifier = self.identifiers.next()
         yield from transact(self.runtime, [{"Put": self._put(identifier, payload, delay_seconds)}])
@@ -106,13 +114,24 @@ class JobFlows:
                 return job
         return None
 
-    def done(self, job: Job) -> Flow[bool]:
+    def done(self, job: Job, *results: Item) -> Flow[bool]:
         """Remove a finished job from the queue; False if the lease was over and another worker has the job
         now.
 
-        Costs 1 write unit.
+        `results` are members of a TransactWriteItems that write what the work gave: they are written exactly
+        once, together with the job's end, or not at all if this returns False. If the condition of a result
+        fails, the client's TransactionCanceledException is raised. Costs 1 write unit; 2 with results, and
+        theirs.
         """
         parameters = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
+        if results:
+            try:
+                yield from transact(self.runtime, [{"Delete": parameters}, *results])
+            except Exception as error:
+                if 0 in failed_members(error):
+                    return False
+                raise
+            return True
         # A job that is no longer there counts as done: the answer to an earlier attempt may have been lost.
         parameters["ConditionExpression"] += " OR attribute_not_exists(#attempts)"
         return (yield from self._conditionally("delete_item", parameters))
@@ -131,30 +150,45 @@ class JobFlows:
 
         Costs 1 write unit, or 4 to put it aside. Does nothing if another worker has the job now.
         """
-        if job.attempts >= self.attempts_max:
+        if job.attempts - job.uncounted >= self.attempts_max:
             yield from self._bury(job, reason)
         else:
-            yield from self._set_until(job, int((self.runtime.now() + delay_seconds) * _MILLIS))
+            yield from self._set_until(job, self._after(delay_seconds))
 
-    def dead(self, *, limit: int = 100) -> Flow[list[DeadJob]]:
-        """The jobs that were put aside, oldest first."""
-        parameters = {
+    def give_back(self, job: Job) -> Flow[None]:
+        """Give a job back that was not tried, due again at once; this delivery does not count.
+
+        Costs 1 write unit. Does nothing if another worker has the job now.
+        """
+        yield from self._set_until(job, self._after(0.0), uncounted=job.uncounted + 1)
+
+    def dead(self, *, limit: int = 100, after: DeadJob | None = None) -> Flow[list[DeadJob]]:
+        """The jobs that were put aside, oldest first; with `after`, those behind that one."""
+        parameters: dict[str, Any] = {
             "TableName": self.table.name,
             "KeyConditionExpression": "#pk = :pk",
             "ExpressionAttributeNames": {"#pk": self.table.partition_key},
             "ExpressionAttributeValues": {":pk": {"S": self._dead_partition}},
-            "Limit": limit,
         }
-        answer = yield from request(self.runtime, "query", parameters, repeatable=True)
-        return [
-            DeadJob(
-                self.table.address(item).sort,
-                item["payload"]["S"],
-                int(item["attempts"]["N"]),
-                item["reason"]["S"],
-            )
-            for item in answer["Items"]
-        ]
+        if after is not None:
+            parameters["ExclusiveStartKey"] = self.table.key(Address(self._dead_partition, after.id))
+        dead: list[DeadJob] = []
+        while len(dead) < limit:
+            page = {**parameters, "Limit": limit - len(dead)}
+            answer = yield from request(self.runtime, "query", page, repeatable=True)
+            dead += [
+                DeadJob(
+                    self.table.address(item).sort,
+                    item["payload"]["S"],
+                    int(item["attempts"]["N"]),
+                    item["reason"]["S"],
+                )
+                for item in answer["Items"]
+            ]
+            if "LastEvaluatedKey" not in answer:
+                break
+            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return dead
 
     def replay(self, dead: DeadJob) -> Flow[bool]:
         """Put a dead job back into the queue, with all its attempts; False if somebody else did.
@@ -217,7 +251,8 @@ class JobFlows:
         return f"DEAD#{self.queue}"
 
     def _put(self, identifier: str, payload: str, delay_seconds: float) -> dict[str, Any]:
-        due = int((self.runtime.now() + delay_seconds) * _MILLIS)
+        check_payload(payload)
+        due = self._after(delay_seconds)
         partition = f"JOBS#{self.queue}#{int(self.runtime.chance() * self.shards)}"
         item = {
             **self.table.key(Address(partition, f"{due:0{_DUE_DIGITS}}#{identifier}")),
@@ -263,6 +298,7 @@ class JobFlows:
     def _claim(self, item: Item) -> Flow[Job | None]:
         """The job in `item`, unless another worker was faster. A job without further attempts is put aside.
 
+        So is a job that no worker could claim, because another program wrote it and its payload is too large.
         A job whose lease expired while the claim was repeated is left to others, who may have it by now.
         """
         attempts = int(item["attempts"]["N"])
@@ -271,9 +307,15 @@ class JobFlows:
             item["payload"]["S"],
             attempts,
             self.table.address(item),
+            int(item.get("uncounted", {}).get("N", "0")),
         )
-        if attempts >= self.attempts_max:
-            yield from self._bury(job, "its worker ended without a word", until=item["until"])
+        reason = None
+        if attempts - job.uncounted >= self.attempts_max:
+            reason = "its worker ended without a word"
+        elif len(job.payload.encode()) > PAYLOAD_BYTES_MAX:
+            reason = "too large"
+        if reason is not None:
+            yield from self._bury(job, reason, until=item["until"])
             return None
         until = self._lease_end()
         parameters = {
@@ -293,26 +335,36 @@ class JobFlows:
         }
         if not (yield from self._conditionally("update_item", parameters)) or self._is_over(until):
             return None
-        return Job(job.id, job.payload, attempts + 1, job.address)
+        return replace(job, attempts=attempts + 1)
 
     def _lease_end(self) -> int:
         """When a lease that begins now expires, in milliseconds."""
-        return int((self.runtime.now() + self.lease_seconds) * _MILLIS)
+        return self._after(self.lease_seconds)
+
+    def _after(self, seconds: float) -> int:
+        """The time in `seconds`, in milliseconds."""
+        check_seconds("delay_seconds", seconds, zero=True)
+        return int((self.runtime.now() + seconds) * _MILLIS)
 
     def _is_over(self, until: int) -> bool:
         return self.runtime.now() * _MILLIS >= until
 
-    def _set_until(self, job: Job, until: int) -> Flow[bool]:
+    def _set_until(self, job: Job, until: int, *, uncounted: int | None = None) -> Flow[bool]:
         held = _held(job)
         parameters = {
             "TableName": self.table.name,
             "Key": self.table.key(job.address),
-            "UpdateExpression": "SET #until = :until",
+            "UpdateExpression": "SET #until = :until, #uncounted = :uncounted",
             "ConditionExpression": held["ConditionExpression"],
-            "ExpressionAttributeNames": {**held["ExpressionAttributeNames"], "#until": "until"},
+            "ExpressionAttributeNames": {
+                **held["ExpressionAttributeNames"],
+                "#until": "until",
+                "#uncounted": "uncounted",
+            },
             "ExpressionAttributeValues": {
                 **held["ExpressionAttributeValues"],
                 ":until": number(until),
+                ":uncounted": number(job.uncounted if uncounted is None else uncounted),
             },
         }
         return (yield from self._conditionally("update_item", parameters))
@@ -333,7 +385,7 @@ class JobFlows:
             **self.table.key(Address(self._dead_partition, identifier)),
             "payload": {"S": payload},
             "attempts": number(attempts),
-            "reason": {"S": reason[:_REASON_CHARACTERS_MAX]},
+            "reason": {"S": _cut(reason)},
         }
 
     def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
@@ -353,6 +405,23 @@ class JobFlows:
             failed_members(error)
             return False
         return True
+
+
+def check_payload(payload: str) -> None:
+    """Raise ValueError for a payload that an item cannot hold, TypeError for one that is no text."""
+    if not isinstance(payload, str):
+        raise TypeError(f"a payload is a text, and {payload!r} is a {type(payload).__name__}")
+    size = len(payload.encode())
+    if size > PAYLOAD_BYTES_MAX:
+        raise ValueError(
+            f"a payload has at most {PAYLOAD_BYTES_MAX:,} bytes, and this one has {size:,}: "
+            "store it elsewhere, and put its place"
+        )
+
+
+def _cut(reason: str) -> str:
+    """A reason as an item takes it: no lone surrogates, and not too long."""
+    return reason.encode(errors="backslashreplace")[:_REASON_BYTES_MAX].decode(errors="ignore")
 
 
 def _held(job: Job) -> dict[str, Any]:
@@ -405,6 +474,7 @@ class Jobs(Blocking[JobFlows]):
     done = blocking(JobFlows.done)
     extend = blocking(JobFlows.extend)
     retry = blocking(JobFlows.retry)
+    give_back = blocking(JobFlows.give_back)
     dead = blocking(JobFlows.dead)
     replay = blocking(JobFlows.replay)
     put_aside = blocking(JobFlows.put_aside)
@@ -415,6 +485,11 @@ class Jobs(Blocking[JobFlows]):
     def queue(self) -> str:
         """The queue's name."""
         return self._flows.queue
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a job belongs to its worker."""
+        return self._flows.lease_seconds
 
 
 class AsyncJobs(Awaiting[JobFlows]):
@@ -442,6 +517,7 @@ class AsyncJobs(Awaiting[JobFlows]):
     done = awaiting(JobFlows.done)
     extend = awaiting(JobFlows.extend)
     retry = awaiting(JobFlows.retry)
+    give_back = awaiting(JobFlows.give_back)
     dead = awaiting(JobFlows.dead)
     replay = awaiting(JobFlows.replay)
     put_aside = awaiting(JobFlows.put_aside)
@@ -452,3 +528,8 @@ class AsyncJobs(Awaiting[JobFlows]):
     def queue(self) -> str:
         """The queue's name."""
         return self._flows.queue
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a job belongs to its worker."""
+        return self._flows.lease_seconds

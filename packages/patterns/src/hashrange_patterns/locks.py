@@ -1,26 +1,34 @@
 """A lock with a lease and a fence, which is safe even if clocks do not agree.
 
-    LOCK#report   LOCK    owner, lease, fence, beat
+    LOCK#report   LOCK    owner, lease, until, fence, beat
 
 When the holder of a lock dies, another process must get the lock. But a dead holder looks like a slow holder,
-and if processes compared a time in the item with their own clocks, two of them could get the lock when their
-clocks differ. So:
+and if processes compared the end of its lease with their own clocks, two of them could get the lock when
+their clocks differ. So a process takes the lock over in one of two cases:
 
-- A waiting process watches the item. It takes over the lock only if `fence` and `beat` have not changed for
-  the holder's whole lease, by the waiting process's own clock. The holder counts its lease from before its
-  request, so it knows that it has lost the lock before another process gets it, if their clocks run equally
-  fast.
+- It watched the item, and `fence` and `beat` did not change for the holder's whole lease, by the waiting
+  process's own clock. The holder counts its lease from before its request, so it knows that it has lost the
+  lock before another process gets it, if their clocks run equally fast.
+- The lease is over by `skew_seconds` or more, by the wall clocks of both, which may differ by that much. So a
+  process that has just been started gets the lock of one that died long ago.
+
+And:
+
 - A holder may pause at the wrong moment: after it checked its lease and before it writes. The fence protects
   against this. It grows with every holder, and the store that is written to can refuse a smaller fence; with
   `member` DynamoDB does this itself.
 
-Refuses to know the protected resource, and to renew in the background: a process that holds a lock for a long
-time renews it.
+Refuses to know the protected resource.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import logging
+import math
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -34,8 +42,10 @@ from hashrange_patterns.flows import (
     awaiting,
     blocking,
 )
-from hashrange_patterns.requests import Runtime, is_condition_failure, request
+from hashrange_patterns.requests import Runtime, check_seconds, is_condition_failure, request
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
+
+_log = logging.getLogger(__name__)
 
 _MILLIS: Final = 1_000
 _NAMES: Final = {"#owner": "owner", "#fence": "fence"}
@@ -43,10 +53,8 @@ _NAMES: Final = {"#owner": "owner", "#fence": "fence"}
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A lock that is held.
-
-    its fence, which no earlier holder had, and until when by this process' monotonic clock.
-    """
+    """A lock that is held: its fence, which no earlier holder had, and the end of its lease by this process'
+    monotonic clock."""
 
     name: str
     owner: str
@@ -62,23 +70,33 @@ class LockFlows:
     table: Table
     lease_seconds: float
     poll_seconds: float
+    skew_seconds: float
     runtime: Runtime
     watched: dict[str, tuple[tuple[int, int], float]] = field(default_factory=dict)
     """The last observed state of locks that other processes hold, and since when it has not changed."""
+
+    def __post_init__(self) -> None:
+        check_seconds("lease_seconds", self.lease_seconds)
+        check_seconds("poll_seconds", self.poll_seconds)
+        check_seconds("skew_seconds", self.skew_seconds, zero=True)
 
     def acquire(self, name: str, *, wait_seconds: float = 0.0) -> Flow[Held | None]:
         """Take the lock `name`; None if others held it for `wait_seconds`.
 
         Costs a read unit and a write unit, and a read unit for each read while waiting. The lock of a holder
-        that died is free after its lease, counted from the first read: so ask again, or wait that long.
+        that died is free after its lease to a process that waits, counted from its first read; and to all
+        after its lease and `skew_seconds`.
         """
+        check_seconds("wait_seconds", wait_seconds, zero=True)
         owner = self.runtime.token()
         deadline = self.runtime.elapsed() + wait_seconds
         while True:
             item = yield from self._read(name)
             if self._is_free(name, item):
                 held = yield from self._take(name, owner, item)
-                if held is not None:
+                if held is not None and not self.is_held(held):
+                    held = yield from self.renew(held)  # (the answer came after the lease)
+                if held is not None and self.is_held(held):
                     return held
             left = deadline - self.runtime.elapsed()
             if left <= 0:
@@ -92,8 +110,8 @@ class LockFlows:
         Use the new `Held` from then on.
         """
         started_at = self.runtime.elapsed()
-        beat = {":beat": number(held.beat + 1)}
-        if not (yield from self._update(held, "SET #beat = :beat", beat)):
+        values = {":beat": number(held.beat + 1), ":until": self._wall_end()}
+        if not (yield from self._update(held, "SET #beat = :beat, #until = :until", values)):
             return None
         return replace(held, beat=held.beat + 1, until=started_at + self.lease_seconds)
 
@@ -137,6 +155,9 @@ class LockFlows:
             self.watched.pop(name, None)
             return True
         now, version = self.runtime.elapsed(), _version(item)
+        until = int(item["until"]["N"]) / _MILLIS if "until" in item else math.inf
+        if self.runtime.now() >= until + self.skew_seconds:
+            return True
         state, since = self.watched.get(name, (None, now))
         if state != version:
             self.watched[name] = (version, now)
@@ -150,13 +171,15 @@ class LockFlows:
         parameters: dict[str, Any] = {
             "TableName": self.table.name,
             "Key": self.table.key(_address(name)),
-            "UpdateExpression": "SET #owner = :owner, #fence = :next, #beat = :zero, #lease = :lease",
-            "ExpressionAttributeNames": {**_NAMES, "#beat": "beat", "#lease": "lease"},
+            "UpdateExpression": "SET #owner = :owner, #fence = :next, #beat = :zero, #lease = :lease, "
+            "#until = :until",
+            "ExpressionAttributeNames": {**_NAMES, "#beat": "beat", "#lease": "lease", "#until": "until"},
             "ExpressionAttributeValues": {
                 ":owner": {"S": owner},
                 ":next": number(fence + 1),
                 ":zero": number(0),
                 ":lease": number(self.lease_seconds * _MILLIS),
+                ":until": self._wall_end(),
             },
         }
         # (or an earlier attempt got the lock, and its answer was lost)
@@ -175,13 +198,21 @@ class LockFlows:
         self.watched.pop(name, None)
         return Held(name, owner, fence + 1, 0, started_at + self.lease_seconds)
 
+    def _wall_end(self) -> Item:
+        """The end of a lease that begins now, by the wall clock, in milliseconds."""
+        return number((self.runtime.now() + self.lease_seconds) * _MILLIS)
+
     def _update(self, held: Held, expression: str, values: Item, also: str = "") -> Flow[bool]:
         parameters = {
             "TableName": self.table.name,
             "Key": self.table.key(_address(held.name)),
             "UpdateExpression": expression,
             "ConditionExpression": f"(#owner = :owner AND #fence = :fence){also}",
-            "ExpressionAttributeNames": {**_NAMES, "#beat": "beat"},
+            "ExpressionAttributeNames": {
+                **_NAMES,
+                "#beat": "beat",
+                **({"#until": "until"} if ":until" in values else {}),
+            },
             "ExpressionAttributeValues": {**_values(held), **values},
         }
         try:
@@ -208,7 +239,7 @@ def _values(held: Held) -> Item:
 
 class Locks(Blocking[LockFlows]):
     """Locks with a lease, with a boto3 client. While it waits, it reads the lock about every
-    `poll_seconds`."""
+    `poll_seconds`. The wall clocks of processes that use a lock differ by less than `skew_seconds`."""
 
     def __init__(
         self,
@@ -217,9 +248,11 @@ class Locks(Blocking[LockFlows]):
         *,
         lease_seconds: float = 30.0,
         poll_seconds: float = 1.0,
+        skew_seconds: float = 60.0,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        super().__init__(client, LockFlows(table_of(table), lease_seconds, poll_seconds, runtime))
+        flows = LockFlows(table_of(table), lease_seconds, poll_seconds, skew_seconds, runtime)
+        super().__init__(client, flows)
 
     def is_held(self, held: Held) -> bool:
         """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
@@ -229,9 +262,86 @@ class Locks(Blocking[LockFlows]):
         """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
         return self._flows.member(held)
 
+    @contextmanager
+    def holding(self, name: str, *, wait_seconds: float = 0.0) -> Iterator[Holding | None]:
+        """Hold the lock `name` for a `with` block, however long it takes; None if others have it.
+
+        Raises `Lost` at the end of the block if the lock was lost meanwhile, because it could not be renewed.
+        """
+        held = self.acquire(name, wait_seconds=wait_seconds)
+        if held is None:
+            yield None
+            return
+        holding, over = Holding(self._flows, held), threading.Event()
+
+        def renew() -> None:
+            while not over.wait(holding.pause_seconds) and self._run(holding.renew()):
+                pass
+
+        renewing = threading.Thread(target=renew, name=f"lock {name}", daemon=True)
+        renewing.start()
+        try:
+            yield holding
+        except BaseException:
+            over.set()
+            renewing.join()
+            with suppress(Lost):
+                self._run(holding.end())
+            raise
+        over.set()
+        renewing.join()
+        self._run(holding.end())
+
     acquire = blocking(LockFlows.acquire)
     renew = blocking(LockFlows.renew)
     release = blocking(LockFlows.release)
+
+
+class Lost(Exception):
+    """The lock was lost while its block ran: another process may have worked at the same time."""
+
+
+class Holding:
+    """A lock in a `with` block, which is renewed three times a lease."""
+
+    def __init__(self, flows: LockFlows, held: Held) -> None:
+        self._flows = flows
+        self._held = held
+
+    @property
+    def fence(self) -> int:
+        """A number that no earlier holder had: a store that the block writes to may refuse a smaller one."""
+        return self._held.fence
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
+        return self._flows.is_held(self._held)
+
+    def member(self) -> Item:
+        """The fence as a member of your own TransactWriteItems: see `Locks.member`."""
+        return self._flows.member(self._held)
+
+    @property
+    def pause_seconds(self) -> float:
+        """The time between two renewals."""
+        return self._flows.lease_seconds / 3
+
+    def renew(self) -> Flow[bool]:
+        """Renew the lock; False once it is lost. After an error the lease lasts for now."""
+        try:
+            renewed = yield from self._flows.renew(self._held)
+        except Exception:
+            _log.warning("the lock %r was not renewed", self._held.name, exc_info=True)
+            return True
+        if renewed is not None:
+            self._held = renewed
+        return renewed is not None
+
+    def end(self) -> Flow[None]:
+        """Release the lock. Raises `Lost`."""
+        if not (yield from self._flows.release(self._held)):
+            raise Lost(f"the lock {self._held.name!r} was lost before its block ended")
 
 
 class AsyncLocks(Awaiting[LockFlows]):
@@ -244,9 +354,11 @@ class AsyncLocks(Awaiting[LockFlows]):
         *,
         lease_seconds: float = 30.0,
         poll_seconds: float = 1.0,
+        skew_seconds: float = 60.0,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        super().__init__(client, LockFlows(table_of(table), lease_seconds, poll_seconds, runtime))
+        flows = LockFlows(table_of(table), lease_seconds, poll_seconds, skew_seconds, runtime)
+        super().__init__(client, flows)
 
     def is_held(self, held: Held) -> bool:
         """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
@@ -255,6 +367,38 @@ class AsyncLocks(Awaiting[LockFlows]):
     def member(self, held: Held) -> Item:
         """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
         return self._flows.member(held)
+
+    @asynccontextmanager
+    async def holding(self, name: str, *, wait_seconds: float = 0.0) -> AsyncIterator[Holding | None]:
+        """Hold the lock `name` for an `async with` block, however long it takes; None if others have it.
+
+        Raises `Lost` at the end of the block if the lock was lost meanwhile, because it could not be renewed.
+        """
+        held = await self.acquire(name, wait_seconds=wait_seconds)
+        if held is None:
+            yield None
+            return
+        holding, over = Holding(self._flows, held), asyncio.Event()
+
+        async def renew() -> None:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), holding.pause_seconds)
+                if over.is_set() or not await self._run(holding.renew()):
+                    return
+
+        renewing = asyncio.create_task(renew())
+        try:
+            yield holding
+        except BaseException:
+            over.set()
+            await renewing
+            with suppress(Lost):
+                await self._run(holding.end())
+            raise
+        over.set()
+        await renewing
+        await self._run(holding.end())
 
     acquire = awaiting(LockFlows.acquire)
     renew = awaiting(LockFlows.renew)

@@ -18,16 +18,19 @@ Refuses to know what is counted: a function gives the additions of events.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from hashrange_patterns.flows import Flow
-from hashrange_patterns.requests import Runtime, failed_members, transact
+from hashrange_patterns.requests import Runtime, check_seconds, failed_members, transact
 from hashrange_patterns.tables import Address, Item, Table, number
 
 TRANSACTION_ITEMS_MAX: Final = 100
 WEEK_SECONDS: Final = 7 * 86_400
+# A partition key holds 2,048 bytes.
+_ID_BYTES_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +47,23 @@ class Addition:
     expires_at: int | None = None
 
 
-class Identified(Protocol):
-    """An event, with the id that distinguishes it from all others."""
+def marker_of(scope: tuple[str, ...], event_id: str) -> Address:
+    """The address of an event's item: a partition of its own, so that events do not make a counter hot.
 
-    @property
-    def id(self) -> str: ...
+    `scope` says what is counted: the events of different scopes are different, whatever their ids. Its last
+    part is readable in the key. An id that is too long for a key is represented by its digest.
+    """
+    beginning = f"EVENT#{scope[-1]}#{_digest(chr(0).join(scope))[:12]}"
+    if len(event_id.encode()) > _ID_BYTES_MAX:
+        return Address(f"{beginning}#{_digest(event_id)}", "DIGEST")
+    return Address(f"{beginning}#{event_id}", "EVENT")
 
 
-E = TypeVar("E", bound=Identified)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+E = TypeVar("E")
 
 
 class _Refused(Exception):
@@ -67,21 +79,26 @@ class _Refused(Exception):
 class Once(Generic[E]):
     """Counts events of type E exactly once.
 
-    `marker` gives the address of an event's item. `place` gives the additions of events, again for each
-    transaction: if counters have moved, `moved` is called with the addresses whose conditions failed, and the
-    next call of `place` gives others.
+    `marker` gives an event's item, whose key distinguishes it from all others. `place` gives the additions of
+    events, again for each transaction: if counters have moved, `moved` is called with the addresses whose
+    conditions failed, and the next call of `place` gives others.
     """
 
     table: Table
     runtime: Runtime
-    marker: Callable[[E], Address]
+    marker: Callable[[E], Item]
     place: Callable[[Sequence[E]], Flow[list[list[Addition]]]]
     moved: Callable[[Iterable[Address]], None]
     remember_seconds: int | None
 
+    def __post_init__(self) -> None:
+        if self.remember_seconds is not None:
+            check_seconds("remember_seconds", self.remember_seconds)
+
     def count(self, events: Sequence[E]) -> Flow[list[bool]]:
         """Count `events`; for each, whether this call counted it (and not an earlier one)."""
-        first = {event.id: index for index, event in reversed(list(enumerate(events)))}
+        addresses = [self.table.address(self.marker(event)) for event in events]
+        first = {address: index for index, address in reversed(list(enumerate(addresses)))}
         counted = [False] * len(events)
         waiting = sorted(first.values())
         idle = 0
@@ -118,7 +135,7 @@ class Once(Generic[E]):
             raise _Refused(error, duplicates) from error
 
     def _marker(self, event: E) -> Item:
-        item = self.table.key(self.marker(event))
+        item = dict(self.marker(event))
         if self.remember_seconds is not None:
             item[self.table.expires_at] = number(self.runtime.now() + self.remember_seconds)
         return {

@@ -54,7 +54,7 @@ class RateFlows:
     runtime: Runtime
 
     def __post_init__(self) -> None:
-        if self.per_second <= 0 or self.burst < 1:
+        if not 0 < self.per_second < math.inf or self.burst < 1:
             raise ValueError(
                 f"{self.per_second} requests a second and {self.burst} at once let nobody pass: "
                 "give more than 0, and 1 or more"

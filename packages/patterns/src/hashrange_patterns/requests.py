@@ -17,6 +17,7 @@ Refuses to know what the requests mean.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,10 @@ _CANCELED: Final = "TransactionCanceledException"
 _HTTP_SERVER_ERROR: Final = 500
 
 
+class StillUnprocessed(Exception):
+    """A batch made no progress in as many attempts as the runtime allows: the table is always throttled."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What a flow needs from outside: clocks, random numbers, and the limits of repetition.
@@ -75,22 +80,29 @@ class Runtime:
         return Pause(self.chance() * limit)
 
 
+def check_seconds(name: str, seconds: float, *, zero: bool = False) -> None:
+    """Raise ValueError for a duration that is no number, negative or endless; and for 0, unless `zero`."""
+    if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
+        raise ValueError(f"{name} is a number of seconds{' or 0' if zero else ''}, not {seconds!r}")
+
+
 def request(
     runtime: Runtime,
     operation: str,
     parameters: Mapping[str, Any],
     *,
     repeatable: bool,
+    adds: bool = False,
     doubts: list[Exception] | None = None,
 ) -> Flow[Answer]:
     """Send one request; repeat it while it is refused and, if `repeatable`, while its outcome is unknown.
 
-    The errors that leave the outcome unknown are added to `doubts`.
+    The errors that leave the outcome unknown are added to `doubts`. `adds`: see `Call`.
     """
     attempt = 0
     while True:
         try:
-            answer: Answer = yield Call(operation, parameters)
+            answer: Answer = yield Call(operation, parameters, adds)
             return answer
         except Exception as error:
             attempt += 1
@@ -157,6 +169,14 @@ def is_refused(error: BaseException) -> bool:
     if reasons:
         return reasons <= _REFUSED_REASONS
     return error_code(error) in _REFUSED
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the table is at fault, and not the work: it is throttled or cannot be reached for now.
+
+    Who does work for others waits then and tries again, and counts no attempt.
+    """
+    return isinstance(error, StillUnprocessed) or is_refused(error) or is_unknown(error)
 
 
 def is_unknown(error: BaseException) -> bool:

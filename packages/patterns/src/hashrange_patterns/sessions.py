@@ -1,15 +1,15 @@
 """Sessions: remember which user a browser belongs to, while it is used, until the session is ended.
 
 A session's token is a secret of 256 bits, for a cookie. The table holds only its hash, so nobody who reads
-the table, or a backup of it, can impersonate a user. A session ends when it was not used for `idle_seconds`,
-and at the latest `lifetime_seconds` after it began. DynamoDB's time to live deletes it later, which may take
-days, so the time is compared at each use.
+the table, or a backup of it, can impersonate a user. A session ends when it was not used for `idle_seconds`
+(or up to half of that longer), and at the latest `lifetime_seconds` after it began. DynamoDB's time to live
+deletes it later, which may take days, so the time is compared at each use.
 
     SESSION#<hash>     SESSION     user, data, until, ends
     SESSIONS#<user>    <hash>      for ending all sessions of a user
 
-Using a session extends it, but only when half of its idle time is over: most uses cost only a read. An
-extension never brings back a session that was ended meanwhile.
+A use keeps a session for `idle_seconds` from then. An extension lasts half as long again, so that most uses
+cost only a read. An extension never brings back a session that was ended meanwhile.
 
 Refuses to know what a login is.
 """
@@ -71,7 +71,7 @@ class SessionFlows:
             **self.table.key(_address(hashed)),
             "user": {"S": user},
             "data": {"S": data},
-            "until": number(now + self.idle_seconds),
+            "until": number(self._until(now, ends)),
             "ends": number(ends),
             self.table.expires_at: number(ends),
         }
@@ -97,10 +97,8 @@ class SessionFlows:
         if not item or int(item["until"]["N"]) <= now:
             return None
         ends = int(item["ends"]["N"])
-        until = min(now + self.idle_seconds, ends)
-        if until - int(item["until"]["N"]) > self.idle_seconds // 2 and not (
-            yield from self._prolong(address, until)
-        ):
+        is_short = int(item["until"]["N"]) < min(now + self.idle_seconds, ends)
+        if is_short and not (yield from self._prolong(address, self._until(now, ends))):
             return None
         return Session(item["user"]["S"], item["data"]["S"], ends)
 
@@ -157,6 +155,10 @@ class SessionFlows:
         yield from self._delete(_address(address.sort) for address in by_user)
         yield from self._delete(by_user)
         return len(by_user)
+
+    def _until(self, now: int, ends: int) -> int:
+        """The end of a session that is used now, and not again."""
+        return min(now + self.idle_seconds + self.idle_seconds // 2, ends)
 
     def _prolong(self, address: Address, until: int) -> Flow[bool]:
         parameters = {

@@ -100,7 +100,7 @@ class ShardedCounterFlows:
             [[addition]] = yield from self._place([Event("one", {name: by})])
             try:
                 update = update_of(self.counters.table, addition)
-                yield from request(runtime, "update_item", update, repeatable=False)
+                yield from request(runtime, "update_item", update, repeatable=False, adds=True)
                 return
             except Exception as error:
                 idle += 1
@@ -191,7 +191,7 @@ class ShardedCounterFlows:
         address = self.counters.address(name)
         if shard == 0:
             return address
-        return Address(f"{address.partition}#{shard}", f"SHARD#{self.counters.attribute}")
+        return Address(f"{address.partition}#{shard}", f"{address.sort}#SHARD#{self.counters.attribute}")
 
     def _place(self, events: Sequence[Event]) -> Flow[list[list[Addition]]]:
         """The additions of each event, to a random shard of each counter."""
@@ -224,7 +224,8 @@ class ShardedCounterFlows:
         return layout
 
     def _layout_address(self, name: str) -> Address:
-        return Address(self.counters.address(name).partition, f"SHARDS#{self.counters.attribute}")
+        address = self.counters.address(name)
+        return Address(address.partition, f"{address.sort}#SHARDS#{self.counters.attribute}")
 
     def _read_layout(self, name: str) -> Flow[Layout]:
         item = yield from self._get(self._layout_address(name))

@@ -28,6 +28,7 @@ from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Fl
 from hashrange_patterns.once import WEEK_SECONDS, Addition, update_of
 from hashrange_patterns.requests import (
     Runtime,
+    check_seconds,
     failed_members,
     is_condition_failure,
     request,
@@ -52,6 +53,10 @@ class UniqueVisitorFlows:
     prefix: str
     remember_seconds: int | None
     runtime: Runtime
+
+    def __post_init__(self) -> None:
+        if self.remember_seconds is not None:
+            check_seconds("remember_seconds", self.remember_seconds)
 
     def seen(self, page: str, visitor: str, at: datetime) -> Flow[bool]:
         """Count `visitor` for `page` on the day of `at`, in UTC; False if that was done before.

@@ -24,8 +24,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from hashrange_patterns.batches import query_all, sort_between
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once
-from hashrange_patterns.requests import Runtime
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of
+from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Address, Item, Table, table_of, utc
 
 Grain: TypeAlias = Literal["minute", "hour", "day"]
@@ -69,6 +69,10 @@ class WindowedCounterFlows:
     remember_seconds: int | None
     minutes_kept_seconds: int | None
     runtime: Runtime
+
+    def __post_init__(self) -> None:
+        if self.minutes_kept_seconds is not None:
+            check_seconds("minutes_kept_seconds", self.minutes_kept_seconds)
 
     def once(self, name: str, at: datetime, by: int = 1, *, event_id: str) -> Flow[bool]:
         """Add `by` to the counter `name` at the time `at`, for this event; False if that was done before.
@@ -161,7 +165,7 @@ class WindowedCounterFlows:
         times."""
         if start == end:
             return []
-        low, high = (moment.strftime(form) for moment in (start, end - timedelta(microseconds=1)))
+        low, high = (_written(form, moment) for moment in (start, end - timedelta(microseconds=1)))
         parameters = sort_between(self.table, self._partition(name), low, high)
         items = yield from query_all(self.runtime, {**parameters, "ConsistentRead": consistent})
         sorts = [self.table.address(item).sort for item in items]
@@ -173,8 +177,8 @@ class WindowedCounterFlows:
     def _partition(self, name: str) -> str:
         return f"{self.prefix}#{name}"
 
-    def _marker(self, event: TimedEvent) -> Address:
-        return Address(f"EVENT#{self.prefix}#{event.id}", "EVENT")
+    def _marker(self, event: TimedEvent) -> Item:
+        return self.table.key(marker_of(("window", self.prefix), event.id))
 
     def _place(self, events: Sequence[TimedEvent]) -> Flow[list[list[Addition]]]:
         yield from ()
@@ -188,10 +192,15 @@ class WindowedCounterFlows:
             expires_at = int(_up(at + _MINUTE, _HOUR).timestamp()) + self.minutes_kept_seconds
         for name, by in event.amounts.items():
             partition = self._partition(name)
-            day = Address(partition, at.strftime("DAY#%Y-%m-%d"))
-            hour = Address(partition, at.strftime("HOUR#%Y-%m-%dT%H"))
+            day = Address(partition, _written("DAY#%Y-%m-%d", at))
+            hour = Address(partition, _written("HOUR#%Y-%m-%dT%H", at))
             yield Addition(day, {"count": by, at.strftime("h%H"): by})
             yield Addition(hour, {"count": by, at.strftime("m%M"): by}, expires_at=expires_at)
+
+
+def _written(form: str, moment: datetime) -> str:
+    """A moment as a part of a key: `strftime` does not fill years before 1000 up everywhere."""
+    return moment.strftime(form.replace("%Y", f"{moment.year:04}"))
 
 
 def _parts(

@@ -1,37 +1,34 @@
-"""A real Redis and a real RabbitMQ in processes of their own, which tests may kill; and workers.
+"""A real RabbitMQ in a process of its own, which tests may kill; and workers.
 
-In the place of SQS stands moto's server, from the environment of the published programs. It keeps everything
-in memory, so it is not killed.
+In the place of SQS stands moto's server. It keeps everything in memory, so it is not killed.
 
-They come from the system's packages (Debian: apt-get install redis-server rabbitmq-server), and the tests
-that need them are skipped where they are not installed. RabbitMQ is asked in the gate (.ci/run) only, and in
-`make pattern-rounds`.
+RabbitMQ comes from the system's packages (Debian: apt-get install rabbitmq-server), and the tests that need
+it are skipped where it is not installed. Only the gate (.ci/run) and `make pattern-rounds` ask it.
 """
 
 from __future__ import annotations
 
 import os
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import endpoints
+import boto3
 
-REDIS = shutil.which("redis-server")
+import endpoints
+from hashrange_patterns import Jobs, SqsEvents
+from hashrange_patterns.brokers import BrokerEvents
+
 # It takes half a minute on a busy machine: the gate has that, and who asks for random rounds.
 PATIENT = "CI" in os.environ or "HASHRANGE_PATTERN_ROUNDS" in os.environ
 _SERVERS = [str(path) for path in Path("/usr/lib/rabbitmq").glob("**/bin/rabbitmq-server")]
 RABBITMQ = _SERVERS[0] if PATIENT and _SERVERS else None
-DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 QUIET_SECONDS = 3.0
-FORGETFUL = ("--appendonly", "no")
 
 
 def free_port() -> int:
@@ -80,14 +77,6 @@ class Broker:
             self._process = None
 
 
-def _python_of_moto() -> str | None:
-    """The interpreter that has moto; None where it, or kombu's libraries for SQS, are not installed."""
-    beside = (Path(home) / "in-process" / "bin" / "python" for home in (sys.prefix, Path(sys.prefix).parent))
-    found = next((str(python) for python in beside if python.exists()), None)
-    return found if find_spec("pycurl") and find_spec("boto3") else None
-
-
-MOTO = _python_of_moto()
 _SERVE_SQS = """
 import logging, sys, threading
 from moto.server import ThreadedMotoServer
@@ -100,22 +89,20 @@ threading.Event().wait()
 
 def sqs(folder: Path) -> Broker:
     """What answers as SQS does; `folder` stays empty."""
-    assert MOTO
     port = free_port()
-    return Broker(f"sqs://any:any@127.0.0.1:{port}//", [MOTO, "-c", _SERVE_SQS, str(port)], "ready", {})
+    return Broker(f"http://127.0.0.1:{port}", [sys.executable, "-c", _SERVE_SQS, str(port)], "ready", {})
 
 
-def options_of(url: str) -> dict[str, Any]:
-    """The options of kombu's transport for a broker of the tests."""
-    return {"region": "us-east-1", "is_secure": False} if url.startswith("sqs:") else {}
-
-
-def redis(folder: Path, options: Sequence[str] = DURABLE) -> Broker:
-    """A Redis with its files in `folder`."""
-    assert REDIS is not None
-    port = free_port()
-    where = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
-    return Broker(f"redis://127.0.0.1:{port}/0", [REDIS, *where, *options], "Ready to accept connections", {})
+def queue_at(url: str, jobs: Jobs, **options: Any) -> BrokerEvents | SqsEvents:
+    """The queue of `jobs` at a broker of the tests."""
+    if url.startswith("amqp:"):
+        options.pop("lease_seconds", None)
+        return BrokerEvents(url, jobs, **options)
+    options.pop("connect_seconds", None)
+    client: Any = boto3.client("sqs", **endpoints.connection(url))
+    # (the name of a queue at SQS may have 80 characters)
+    queue_url = client.create_queue(QueueName=jobs.queue[-80:])["QueueUrl"]
+    return SqsEvents(client, queue_url, jobs, **options)
 
 
 def rabbitmq(folder: Path) -> Broker:

@@ -7,7 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from botocore.config import Config
 
+from endpoints import REGION
+from hashrange import Database
+from hashrange.client import connect
 from hashrange_patterns import Table
 
 if TYPE_CHECKING:
@@ -17,6 +21,23 @@ ROUNDS = int(os.environ.get("HASHRANGE_PATTERN_ROUNDS", "0"))
 """How many rounds every kind of random test makes; 0 for a small dose."""
 FIRST_ROUND = int(os.environ.get("HASHRANGE_PATTERN_FIRST", "0"))
 """The seed of the first, to see one again that failed."""
+
+
+@pytest.fixture(scope="session")
+def in_process_client(in_process_database: Database) -> DynamoDBClient:
+    """A client in process that sends each request once, as the guides advise."""
+    config = Config(retries={"total_max_attempts": 1})
+    client: DynamoDBClient = connect(in_process_database, region=REGION, config=config)
+    return client
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, transport: str) -> DynamoDBClient:
+    """A boto3 client; each test that takes it runs over HTTP and in process."""
+    client: DynamoDBClient = request.getfixturevalue(
+        "http_client" if transport == "http" else "in_process_client"
+    )
+    return client
 
 
 @pytest.fixture

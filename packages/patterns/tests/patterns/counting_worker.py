@@ -15,8 +15,7 @@ import boto3
 
 from endpoints import connection
 from hashrange_patterns import Counters, Event, EventQueue, Jobs, TableEvents, Worker
-from hashrange_patterns.brokers import BrokerEvents
-from patterns.brokers import options_of
+from patterns.brokers import queue_at
 
 LEASE_SECONDS = 2.0
 QUEUE = "views"
@@ -27,14 +26,7 @@ def queue_of(client: object, table: str, broker: str) -> EventQueue:
     if broker == "table":
         return TableEvents(client, table, QUEUE, lease_seconds=LEASE_SECONDS, attempts_max=100)  # type: ignore[arg-type]
     jobs = Jobs(client, table, QUEUE)  # type: ignore[arg-type]
-    return BrokerEvents(
-        broker,
-        jobs,
-        lease_seconds=LEASE_SECONDS,
-        attempts_max=100,
-        connect_seconds=2.0,
-        transport_options=options_of(broker),
-    )
+    return queue_at(broker, jobs, lease_seconds=LEASE_SECONDS, attempts_max=100, connect_seconds=2.0)
 
 
 def main(endpoint: str, table: str, broker: str) -> None:

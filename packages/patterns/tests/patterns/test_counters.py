@@ -9,12 +9,15 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, cast
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from endpoints import connection
 from hashrange_patterns import (
     ApproximateVisitors,
     AsyncApproximateVisitors,
@@ -33,8 +36,10 @@ from hashrange_patterns import (
     UniqueVisitors,
     WindowedCounters,
 )
-from hashrange_patterns.flows import Call, Flow, run
+from hashrange_patterns.entities import Entities, key_of
+from hashrange_patterns.flows import Call, Flow, RepeatsByItself, run
 from patterns.asynchronous import asynchronous
+from patterns.entity_classes import Photo
 from patterns.faults import Intercepted, answer_of, noting
 
 NOW = datetime.now(UTC)
@@ -122,15 +127,113 @@ def test_a_counter_may_be_part_of_an_item_that_is_there(client: Any, table: Tabl
     assert item == {**key, "title": {"S": "One"}, "views": {"N": "33"}, "likes": {"N": "1"}}
 
 
+def test_every_kind_of_counter_counts_an_event(client: Any, table: Table) -> None:
+    kinds: list[Counters | ShardedCounters] = [
+        Counters(client, table),
+        Counters(client, table, attribute="likes"),
+        Counters(client, table, item=("URL#{name}", "STATISTICS")),
+        Counters(client, table, item=("URL#{name}", "OTHER")),
+        ShardedCounters(client, table, 3, item=("SHARDED#{name}", "ONE")),
+        ShardedCounters(client, table, 3, item=("SHARDED#{name}", "TWO")),
+    ]
+    for kind in kinds:
+        assert kind.once("/", event_id="e1")
+        assert not kind.once("/", event_id="e1")
+    windowed = WindowedCounters(client, table, prefix="count")
+    assert windowed.once("/", NOW, event_id="e1")
+    for kind in kinds:
+        kind.once("/", event_id="e2")
+        assert kind.value("/") == 2
+
+
+def test_events_that_a_program_keeps_anyway_are_their_own_markers(client: Any, table: Table) -> None:
+    views = Counters(client, table, item=("URL#{name}", "STATISTICS"), attribute="views")
+
+    def view(url: str, at: str, reader: str) -> Event:
+        key = {"PK": {"S": f"URL#{url}"}, "SK": {"S": f"T#{at}#CID#{reader}"}}
+        return Event("", {url: 1}, {**key, "agent": {"S": "curl"}})
+
+    noon = "2022-03-28T13:17:23+00:00"
+    events = [view("a", noon, "r1"), view("a", noon, "r2"), view("b", noon, "r1"), view("a", noon, "r1")]
+    assert views.count(events) == [True, True, True, False]
+    assert views.count(events) == [False] * 4
+    assert views.values(["a", "b"], consistent=True) == {"a": 2, "b": 1}
+    stored = client.get_item(
+        TableName=table.name, Key=table.key(table.address(dict(events[0].item or {}))), ConsistentRead=True
+    )["Item"]
+    assert stored["agent"] == {"S": "curl"}
+    assert "expires_at" in stored
+
+
+def test_ids_of_any_length_are_told_apart(client: Any, table: Table) -> None:
+    counters = Counters(client, table)
+    ids = ["x" * 1_024, "x" * 1_025, "x" * 5_000, "é" * 3_000, "#"]
+    events = [Event(event_id, {"/": 1}) for event_id in ids]
+    assert counters.count(events) == [True] * len(ids)
+    assert counters.count(events) == [False] * len(ids)
+    assert counters.value("/", consistent=True) == len(ids)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_what_is_kept_for_no_time_is_refused(client: Any, table: Table, seconds: Any) -> None:
+    with pytest.raises(ValueError, match="remember_seconds"):
+        Counters(client, table, remember_seconds=seconds).once("/", event_id="e")
+    with pytest.raises(ValueError, match="minutes_kept_seconds"):
+        WindowedCounters(client, table, minutes_kept_seconds=seconds)
+    with pytest.raises(ValueError, match="remember_seconds"):
+        UniqueVisitors(client, table, remember_seconds=seconds)
+
+
+def test_times_before_the_year_1000_are_counted_in_order(client: Any, table: Table) -> None:
+    windows = WindowedCounters(client, table)
+    moments = [datetime(year, 3, 1, 12, 30, tzinfo=UTC) for year in (1, 999, 1000, 2026, 9999)]
+    for number, at in enumerate(moments):
+        windows.once("/", at, event_id=f"e{number}")
+    assert windows.total("/", moments[0], moments[-1], consistent=True) == 4
+    assert windows.total("/", moments[1], moments[2], consistent=True) == 1
+
+
+def test_a_table_may_be_named_by_its_arn(client: Any, table: Table) -> None:
+    arn = client.describe_table(TableName=table.name)["Table"]["TableArn"]
+    by_arn = Table(arn)
+    counters = Counters(client, by_arn)
+    counters.once("/", event_id="e1")
+    assert counters.value("/", consistent=True) == 1
+    store = Entities(client, by_arn)
+    photos = [Photo("alice", NOW + timedelta(days=day)) for day in range(30)]
+    store.put_all(photos)
+    assert list(store.get_all([key_of(photo) for photo in photos], consistent=True).values()) == photos
+
+
 def test_events_expire(client: Any, table: Table) -> None:
     runtime = Runtime(now=lambda: NOW.timestamp())
     Counters(client, table, remember_seconds=86_400, runtime=runtime).once("/", event_id="e1")
     Counters(client, table, remember_seconds=None).once("/", event_id="e2")
-    key = {"PK": {"S": "EVENT#count#e1"}, "SK": {"S": "EVENT"}}
-    kept = client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]
-    assert kept == {**key, "expires_at": {"N": str(int(NOW.timestamp()) + 86_400)}}
-    key["PK"] = {"S": "EVENT#count#e2"}
-    assert client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"] == key
+    items = client.scan(TableName=table.name, ConsistentRead=True)["Items"]
+    expiries = {
+        item["PK"]["S"].rpartition("#")[2]: item.get("expires_at")
+        for item in items
+        if item["SK"]["S"] == "EVENT"
+    }
+    assert expiries == {"e1": {"N": str(int(NOW.timestamp()) + 86_400)}, "e2": None}
+
+
+@pytest.mark.parametrize("transport", ["http"])
+def test_a_client_that_repeats_requests_is_warned_of(endpoint: str, table: Table) -> None:
+    once = connection(endpoint)
+    usual = {name: value for name, value in once.items() if name != "config"}
+    with closing(boto3.client("dynamodb", **usual)) as client:
+        for counters in (Counters(client, table), ShardedCounters(client, table, 1)):
+            counters.once("/", event_id="e1")
+            with pytest.warns(RepeatsByItself, match="total_max_attempts"):
+                counters.add("/")
+    with closing(boto3.client("dynamodb", **once)) as client:
+        Counters(client, table).add("/")
+
+
+def test_a_client_of_the_other_kind_is_refused_before_it_writes(client: Any, table: Table) -> None:
+    with pytest.raises(TypeError, match="of the other kind"):
+        AsyncCounters(client, table)
 
 
 def test_the_table_may_name_its_attributes_otherwise(client: Any, name_table: Callable[[str], str]) -> None:
@@ -422,7 +525,7 @@ def test_each_class_has_a_twin_with_the_same_methods() -> None:
 
 
 def test_an_asynchronous_client_is_refused_where_nobody_awaits(client: Any, table: Table) -> None:
-    with pytest.raises(TypeError, match="the client is asynchronous"):
+    with pytest.raises(TypeError, match="of the other kind"):
         Counters(cast(Any, asynchronous(client)), table).add("/")
 
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import string
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -170,16 +170,42 @@ def test_keys_sort_as_moments_do(one: datetime, other: datetime) -> None:
     assert (first < second) == (one < other)
 
 
-@given(st.lists(st.text(string.ascii_letters + "#"), min_size=2, max_size=2))
-def test_a_key_says_what_it_was_filled_with(values: list[str]) -> None:
-    template = Template("A#{one}#{two}")
-    try:
-        text = template.fill({"one": values[0], "two": values[1]})
-    except ValueError:
-        assert "#" in values[0] or "" in values
-        return
-    assert text is not None
-    assert text.removeprefix("A#").split("#", 1) == values
+@given(st.sampled_from(["#", "::", "#PHOTO#", "aba"]), st.data())
+def test_a_key_says_what_it_was_filled_with(separator: str, data: st.DataObject) -> None:
+    """Two values that are taken make another key than any other two."""
+    template = Template("A#{one}" + separator + "{two}")
+    parts = st.lists(st.sampled_from([*separator, separator, "a", "z"]), min_size=1, max_size=4).map("".join)
+    keys: dict[str | None, tuple[str, str]] = {}
+    for values in data.draw(st.lists(st.tuples(parts, parts), min_size=2, max_size=8)):
+        try:
+            text = template.fill({"one": values[0], "two": values[1]})
+        except ValueError as error:
+            assert "one is" in str(error)
+            assert (values[0] + separator).index(separator) < len(values[0])
+            continue
+        assert keys.setdefault(text, values) == values
+
+
+class Word(Entity[str, str, str], pk="WORDS#{book}", sk="{word}#{place}"):
+    book: str
+    word: str
+    place: str
+
+
+WORDS = ["a", "ab", "abc", "abd", "b", "é", "\U00010000"]
+
+
+def test_a_range_ends_with_the_values_that_bound_it(client: Any, table: Table) -> None:
+    store = Entities(client, table)
+    words = [Word("book", word, place) for word in WORDS for place in ("1", "2\U0010ffff")]
+    store.put_all(words)
+    for low, high in itertools.product([None, *WORDS], repeat=2):
+        expected = [word for word in words if (low or "") <= word.word <= (high or "\U0010ffff")]
+        assert store.query(Word, "book", low=low, high=high) == expected, (low, high)
+    for low, high in itertools.product([None, "1", "2\U0010ffff"], repeat=2):
+        expected = [word for word in words[2:4] if (low or "") <= word.place <= (high or "\U0010ffff")]
+        expected = [word for word in expected if high is None or word.place <= high]
+        assert store.query(Word, "book", "ab", low=low, high=high) == expected, (low, high)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class World:
 
     def make(self, table: Table) -> FeedFlows:
         """The flows as a process of its own has them."""
-        return _flows(table, SECRET, 2, 100, None, None, self.simulation.runtime())
+        return _flows(table, SECRET, 2, 100, None, self.simulation.runtime())
 
     def name(self, name: str) -> str:
         """A name of this round alone."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
 
-from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table, TickTable
-from hashrange_patterns.feed_pages import LONG_MAX
+from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table
 from hashrange_patterns.flows import Call, Flow, run
 from patterns.asynchronous import asynchronous
-from patterns.faults import Intercepted
+from patterns.faults import Intercepted, answer_of
 
 SECRET = b"0123456789abcdef"
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
@@ -235,49 +233,6 @@ def test_names_may_be_anything(feeds: Feeds) -> None:
     assert contents(feeds.home("b o#b\n")) == ["hello"]
 
 
-def test_ticks_from_before_are_read_along(
-    client: Any, table: Table, name_table: Callable[[str], str]
-) -> None:
-    ticks = TickTable(name_table("ticks"))
-    client.create_table(
-        TableName=ticks.name,
-        AttributeDefinitions=[
-            {"AttributeName": "partition_key", "AttributeType": "S"},
-            {"AttributeName": "range_key", "AttributeType": "N"},
-        ],
-        KeySchema=[
-            {"AttributeName": "partition_key", "KeyType": "HASH"},
-            {"AttributeName": "range_key", "KeyType": "RANGE"},
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    client.get_waiter("table_exists").wait(TableName=ticks.name, WaiterConfig={"Delay": 1})
-    nanos = 1_700_000_000_000_000_000
-    for number in range(7):
-        client.put_item(
-            TableName=ticks.name,
-            Item={
-                "partition_key": {"S": "bob"},
-                # neighbours differ by one nanosecond
-                "range_key": {"N": str(LONG_MAX - nanos - number)},
-                "content": {"S": f"tick {number}"},
-            },
-        )
-    feeds = Feeds(client, table, SECRET, ticks=ticks)
-    feeds.post("bob", "post")
-    pages = [feeds.home("bob", limit=3)]
-    while pages[-1].older is not None:
-        pages.append(feeds.home("bob", limit=3, cursor=pages[-1].older))
-    assert [contents(page) for page in pages] == [
-        ["post", "tick 6", "tick 5"],
-        ["tick 4", "tick 3", "tick 2"],
-        ["tick 1", "tick 0"],
-    ]
-    back = feeds.home("bob", limit=3, cursor=pages[2].newer)
-    assert contents(back) == ["tick 4", "tick 3", "tick 2"]
-    assert pages[2].posts[0].at.year == 2023
-
-
 def test_what_fails_is_put_aside(client: Any, table: Table) -> None:
     class Broken(Intercepted):
         def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
@@ -300,6 +255,56 @@ def test_what_fails_is_put_aside(client: Any, table: Table) -> None:
     mended = Feeds(client, table, SECRET, runtime=hand.runtime())
     work(mended)
     assert contents(mended.home("bob")) == ["1"]
+
+
+def test_a_table_that_is_throttled_for_long_costs_no_attempts(client: Any, table: Table) -> None:
+    class Throttled(Intercepted):
+        left = 300
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            if operation == "batch_write_item" and self.left:
+                self.left -= 1
+                raise answer_of("ProvisionedThroughputExceededException")
+            return super().perform(operation, parameters)
+
+    through: Any = Throttled(client)
+    feeds = Feeds(through, table, SECRET, runtime=Runtime(pause_seconds=0.0, attempts_max=3))
+    feeds.follow("bob", "alice")
+    feeds.post("alice", "1")
+    raised = 0
+    for _ in range(80):
+        try:
+            if not feeds.work():
+                break
+        except ClientError:
+            raised += 1
+    assert raised > 10
+    assert Jobs(client, table, "FEEDS").dead() == []
+    assert contents(feeds.home("bob")) == ["1"]
+
+
+def test_a_post_with_a_key_is_published_once(client: Any, table: Table) -> None:
+    class Losing(Intercepted):
+        lost = 0
+
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            if operation == "transact_write_items" and not self.lost:
+                self.lost += 1
+                raise answer_of("InternalServerError", status=500)
+            return answer
+
+    runtime = Runtime(pause_seconds=0.0, attempts_max=1)
+    through: Any = Losing(client)
+    feeds = Feeds(through, table, SECRET, runtime=runtime)
+    with pytest.raises(ClientError):
+        feeds.post("alice", "1", key="draft-1")
+    again = feeds.post("alice", "1", key="draft-1")
+    assert feeds.post("alice", "1", key="draft-1") == again
+    other = feeds.post("alice", "1", key="draft-2")
+    third = feeds.post("bob", "1", key="draft-1")
+    assert [post.id for post in feeds.posts("alice").posts] == [other.id, again.id]
+    assert [post.id for post in feeds.posts("bob").posts] == [third.id]
 
 
 def test_the_asynchronous_twin(client: Any, table: Table) -> None:

@@ -8,14 +8,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from hashrange_patterns import AsyncIdempotency, Idempotency, InProgress, KeyReused, Runtime, Table
+from hashrange_patterns import (
+    AsyncIdempotency,
+    Idempotency,
+    InProgress,
+    KeyReused,
+    Runtime,
+    Started,
+    Table,
+)
 from hashrange_patterns.flows import Call, Flow, Pause
 from hashrange_patterns.idempotency import IdempotencyFlows
 from patterns.asynchronous import asynchronous
+from patterns.faults import Intercepted
 from patterns.simulation import Simulation, twice
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
@@ -55,6 +64,72 @@ def test_lost_answers_do_not_lock_out_who_lost_them(client: Any, table: Table) -
     started = simulation.perform(twice(flows.begin("k")))
     assert simulation.perform(twice(flows.finish(started, "done")))
     assert simulation.perform(flows.begin("k")).result == "done"
+
+
+def test_an_answer_that_came_after_the_lease_is_no_claim(client: Any, table: Table) -> None:
+    elapsed, slow = [0.0], [11.0]
+    runtime = Runtime(now=lambda: NOW + elapsed[0], elapsed=lambda: elapsed[0])
+
+    class Slow(Intercepted):
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            elapsed[0] += slow.pop(0) if slow else 0.0
+            if elapsed[0] == 11.0:
+                others.append(other.begin("k"))
+            return answer
+
+    other = Idempotency(client, table, lease_seconds=10, runtime=runtime)
+    others: list[Started] = []
+    late = Idempotency(cast(Any, Slow(client)), table, lease_seconds=10, runtime=runtime)
+    with pytest.raises(InProgress):
+        late.begin("k")
+    assert other.finish(others[0], "done once")
+    slow.append(12.0)
+    started = late.begin("another")  # (nobody else claimed it meanwhile)
+    assert late.finish(started, "done")
+    slow += [12.0] * 12
+    with pytest.raises(InProgress, match="longer than their lease"):
+        late.begin("a third")
+
+
+def test_a_handler_is_performed_once_for_each_key(client: Any, table: Table) -> None:
+    store = Idempotency(client, table)
+    calls: list[int] = []
+
+    @store.handler(key=lambda order, amount: f"payment-{order}")
+    def pay(order: int, amount: int) -> dict[str, int]:
+        calls.append(amount)
+        if amount < 0:
+            raise ValueError("nothing was paid")
+        return {"paid": amount}
+
+    assert [pay(1, 10), pay(1, 10), pay(2, amount=5)] == [{"paid": 10}, {"paid": 10}, {"paid": 5}]
+    with pytest.raises(KeyReused):
+        pay(1, 11)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="nothing was paid"):
+            pay(3, -1)
+    assert calls == [10, 5, -1, -1]
+
+
+def test_an_asynchronous_handler_is_performed_once(client: Any, table: Table) -> None:
+    calls: list[int] = []
+
+    async def tour() -> None:
+        store = AsyncIdempotency(asynchronous(client), table)
+
+        @store.handler(key=lambda order: f"payment-{order}")
+        async def pay(order: int) -> int:
+            calls.append(order)
+            return order // (order - 2)
+
+        assert [await pay(1), await pay(1)] == [-1, -1]
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await pay(2)
+
+    asyncio.run(tour())
+    assert calls == [1, 2, 2]
 
 
 def test_a_claim_runs_out(client: Any, table: Table) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange_patterns import Cursors, Identifiers, InvalidCursor
-from hashrange_patterns.identifiers import FIRST, LAST, compose, just_below, parts
+from hashrange_patterns.cursors import Cursors, InvalidCursor
+from hashrange_patterns.identifiers import FIRST, LAST, Identifiers, compose, just_below, parts
 
 SECRET = b"0123456789abcdef"
 

@@ -6,6 +6,7 @@ The rounds have workers that die, faults, lost answers and leases that run out.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter
 from typing import Any, cast
@@ -13,12 +14,13 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from hashrange_patterns import AsyncJobs, Jobs, Runtime, Table
+from hashrange_patterns import AsyncJobs, Job, Jobs, JobWorker, Runtime, Table
 from hashrange_patterns.flows import Call, Flow
 from hashrange_patterns.identifiers import Identifiers
-from hashrange_patterns.jobs import JobFlows
+from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX, JobFlows
+from hashrange_patterns.tables import Address
 from patterns.asynchronous import asynchronous
-from patterns.faults import Intercepted
+from patterns.faults import Intercepted, answer_of
 from patterns.simulation import Simulation
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
@@ -213,10 +215,145 @@ def test_a_worker_that_comes_back_at_the_last_moment_keeps_its_job(client: Any, 
     assert jobs.done(mine)
 
 
-@pytest.mark.parametrize("options", [{"shards": 0}, {"attempts_max": 0}])
-def test_mistakes_are_refused(options: dict[str, int]) -> None:
+def test_every_payload_that_is_put_can_be_taken_and_put_aside(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "q" * 900, attempts_max=2, runtime=hand.runtime())
+    largest = "é" * (PAYLOAD_BYTES_MAX // 2)
+    jobs.put(largest)
+    for reason in ("first", "\ud800 " + "é" * 5_000):
+        hand.time += 1
+        job = jobs.take()
+        assert job is not None
+        assert jobs.extend(job)
+        jobs.retry(job, reason)
+    [dead] = jobs.dead()
+    assert dead.payload == largest
+    assert dead.reason.startswith("\\ud800 é")
+    assert jobs.replay(dead)
+    assert jobs.take() is not None
+    for refused in (lambda: jobs.put(largest + "x"), lambda: jobs.member(largest + "x")):
+        with pytest.raises(ValueError, match="at most 400,000 bytes, and this one has 400,001"):
+            refused()
+    with pytest.raises(TypeError, match="bytes"):
+        jobs.put(cast(Any, b"x"))
+
+
+def test_a_job_of_others_that_nobody_can_claim_is_put_aside(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", runtime=hand.runtime())
+    oversized = jobs.member("x")["Put"]
+    oversized["Item"]["payload"] = {"S": "x" * 409_500}
+    client.put_item(**oversized)
+    jobs.put("behind")
+    hand.time += 1
+    taken = [jobs.take() for _ in range(3)]
+    assert [job.payload for job in taken if job is not None] == ["behind"]
+    assert [(len(dead.payload), dead.reason) for dead in jobs.dead()] == [(409_500, "too large")]
+
+
+def test_a_job_that_is_given_back_was_not_tried(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", attempts_max=2, runtime=hand.runtime())
+    jobs.put("hello")
+    fences = []
+    for _ in range(9):
+        hand.time += 1
+        job = jobs.take()
+        assert job is not None
+        fences.append(job.attempts)
+        jobs.give_back(job)
+        assert not jobs.done(Job(job.id, job.payload, job.attempts - 1, job.address))
+    assert fences == list(range(1, 10))
+    for number in range(2):
+        hand.time += 1
+        assert jobs.dead() == []
+        job = jobs.take()
+        assert job is not None
+        jobs.retry(job, f"failed {number}")
+    assert [dead.reason for dead in jobs.dead()] == ["failed 1"]
+
+
+def test_dead_jobs_come_in_pages(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "mail", attempts_max=1, runtime=hand.runtime())
+    names = [f"{number}" + "x" * 300_000 for number in range(7)]
+    for name in names:
+        jobs.put(name)
+        hand.time += 1
+        job = jobs.take()
+        assert job is not None
+        jobs.retry(job, "no")
+    assert [dead.payload for dead in jobs.dead()] == names
+    first = jobs.dead(limit=5)
+    assert [dead.payload for dead in first] == names[:5]
+    assert [dead.payload for dead in jobs.dead(after=first[-1])] == names[5:]
+
+
+def test_what_a_job_gives_is_written_once_with_its_end(client: Any, table: Table) -> None:
+    hand = Hand()
+    jobs = Jobs(client, table, "add", lease_seconds=10, attempts_max=3, runtime=hand.runtime())
+    key = table.key(Address("SUM", "SUM"))
+
+    def adding(job: Job) -> list[dict[str, Any]]:
+        add = {
+            "TableName": table.name,
+            "Key": key,
+            "UpdateExpression": "ADD amount :amount",
+            "ExpressionAttributeValues": {":amount": {"N": job.payload}},
+        }
+        return [{"Update": add}]
+
+    worker = JobWorker(jobs, adding)
+    jobs.put("3")
+    jobs.put("poison")
+    hand.time += 1
+    late = jobs.take()
+    assert late is not None
+    hand.time += 11
+    while worker.step():
+        hand.time += 60
+    assert not jobs.done(late, *adding(late))  # (another worker did it)
+    assert [dead.payload for dead in jobs.dead()] == ["poison"]
+    read = client.get_item(TableName=table.name, Key=key, ConsistentRead=True)["Item"]
+    assert read["amount"] == {"N": "3"}
+    assert jobs.waiting(at_most=1) == 0
+
+
+def test_a_worker_of_jobs_waits_while_the_table_is_throttled(client: Any, table: Table) -> None:
+    jobs = Jobs(client, table, "mail", attempts_max=1)
+    jobs.put("hello")
+    stop, calls = threading.Event(), []
+
+    def handle(job: Job) -> None:
+        calls.append(job.attempts)
+        if len(calls) < 4:
+            raise answer_of("ThrottlingException")
+        stop.set()
+
+    JobWorker(jobs, handle, poll_seconds=0.0, runtime=Runtime(pause_seconds=0.0)).run(stop)
+    assert calls == [1, 2, 3, 4]
+    assert (jobs.dead(), jobs.waiting(at_most=1)) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shards": 0},
+        {"attempts_max": 0},
+        *({"lease_seconds": seconds} for seconds in (0, -1, float("nan"), float("inf"))),
+    ],
+)
+def test_mistakes_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError):
         Jobs(cast(Any, None), "t", "mail", **cast(Any, options))
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_a_delay_is_a_number_of_seconds(client: Any, table: Table, seconds: float) -> None:
+    jobs = Jobs(client, table, "mail")
+    with pytest.raises(ValueError, match="delay_seconds"):
+        jobs.put("hello", delay_seconds=seconds)
+    assert jobs.waiting(at_most=1) == 0
 
 
 def test_the_asynchronous_twin(client: Any, table: Table) -> None:

@@ -6,14 +6,16 @@ The rounds have clocks that differ, holders that die or sleep, and lost answers.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import threading
+from typing import Any, cast
 
 import pytest
 
 from hashrange_patterns import AsyncLocks, Held, Locks, Runtime, Table
 from hashrange_patterns.flows import Flow, Pause
-from hashrange_patterns.locks import LockFlows
+from hashrange_patterns.locks import LockFlows, Lost
 from patterns.asynchronous import asynchronous
+from patterns.faults import Intercepted
 from patterns.simulation import Simulation, twice
 
 
@@ -53,6 +55,94 @@ def test_a_dead_holder_s_lock_is_free_after_its_lease_was_watched(client: Any, t
     assert held is not None
     assert held.fence == 2
     assert 15.0 <= waiting.elapsed <= 18.0
+
+
+def test_a_process_that_was_just_started_gets_the_lock_of_one_that_died(client: Any, table: Table) -> None:
+    """A nightly job that asks once, and does not wait."""
+    hand = [1_000_000.0]
+
+    def fresh(skew: float = 0.0) -> Locks:
+        runtime = Runtime(now=lambda: hand[0] + skew)
+        return Locks(client, table, lease_seconds=10, skew_seconds=60, runtime=runtime)
+
+    assert fresh().acquire("report")
+    for passed, skew in ((9, 60), (60, 0), (69, -60)):
+        hand[0] = 1_000_000.0 + passed
+        assert fresh(skew).acquire("report") is None
+    hand[0] = 1_000_000.0 + 70
+    held = fresh().acquire("report")
+    assert held is not None
+    assert held.fence == 2
+
+
+def test_a_lock_whose_answer_came_after_the_lease_is_not_held(client: Any, table: Table) -> None:
+    process = Process(client, table)
+
+    class Slow(Intercepted):
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            process.elapsed += slow.pop(0) if slow else 0
+            return answer
+
+    slow = [0, 11]  # the lock is read, and taken
+    process.locks._client = cast(Any, Slow(client))
+    held = process.locks.acquire("report")
+    assert held is not None
+    assert process.locks.is_held(held)
+    assert process.locks.release(held)
+    slow = [0, 11, 11]
+    assert process.locks.acquire("report") is None
+
+
+def test_a_block_holds_its_lock(client: Any, table: Table) -> None:
+    renewed = threading.Semaphore(0)
+
+    class Watched(Intercepted):
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            answer = super().perform(operation, parameters)
+            if parameters.get("UpdateExpression", "").startswith("SET #beat = :beat, #until"):
+                renewed.release()
+            return answer
+
+    locks = Locks(cast(Any, Watched(client)), table, lease_seconds=0.6)
+    with locks.holding("report") as holding:
+        assert holding is not None
+        for _ in range(4):  # (longer than the lease)
+            assert renewed.acquire(timeout=30.0)
+        with Locks(client, table).holding("report") as other:
+            assert other is None
+        assert write(client, table, locks, holding._held, "new")
+        assert holding.fence == 1
+    with pytest.raises(KeyError), locks.holding("report"):
+        raise KeyError("its own error")
+    key = {"PK": {"S": "LOCK#report"}, "SK": {"S": "LOCK"}}
+    with pytest.raises(Lost), locks.holding("report"):
+        client.delete_item(TableName=table.name, Key=key)
+    assert locks.acquire("report") is not None
+
+
+def test_an_asynchronous_block_holds_its_lock(client: Any, table: Table) -> None:
+    async def tour() -> None:
+        locks = AsyncLocks(asynchronous(client), table, lease_seconds=0.3)
+        async with locks.holding("report") as holding:
+            assert holding is not None
+            beat = holding._held.beat
+            async with asyncio.timeout(30):
+                while holding._held.beat < beat + 4:  # (longer than the lease)
+                    await asyncio.sleep(0)
+            assert holding.is_held
+            async with locks.holding("report") as other:
+                assert other is None
+        key = {"PK": {"S": "LOCK#report"}, "SK": {"S": "LOCK"}}
+        with pytest.raises(Lost):
+            async with locks.holding("report"):
+                client.delete_item(TableName=table.name, Key=key)
+        with pytest.raises(KeyError):
+            async with locks.holding("report"):
+                raise KeyError("its own error")
+        assert await locks.acquire("report") is not None
+
+    asyncio.run(tour())
 
 
 def test_a_holder_that_renews_keeps_it(client: Any, table: Table) -> None:
@@ -126,11 +216,15 @@ def test_no_two_hold_it_by_random_rounds(client: Any, table: Table, rounds: rang
         ) -> Flow[None]:
             chance = simulation.chance
             offset = chance.uniform(-1e6, 1e6)  # no two clocks agree
+            skew = chance.uniform(-1.4, 1.4)
             ours = simulation.runtime()
             runtime = Runtime(
-                now=ours.now, elapsed=lambda: simulation.time + offset, chance=ours.chance, token=ours.token
+                now=lambda: simulation.time + skew,
+                elapsed=lambda: simulation.time + offset,
+                chance=ours.chance,
+                token=ours.token,
             )
-            locks = LockFlows(table, 5.0, 1.0, runtime)
+            locks = LockFlows(table, 5.0, 1.0, 3.0, runtime)
             try:
                 for _ in range(6):
                     believing.pop(number, None)
@@ -180,7 +274,7 @@ def test_lost_answers_of_its_own_requests_do_not_lock_anybody_out(
     client: Any, table: Table, release_is_lost: bool
 ) -> None:
     simulation = Simulation(client, 1, fault_rate=0.0)
-    locks = LockFlows(table, 5.0, 1.0, simulation.runtime())
+    locks = LockFlows(table, 5.0, 1.0, 3.0, simulation.runtime())
     first = simulation.perform(twice(locks.acquire("report")))
     assert first is not None
     assert simulation.perform(twice(locks.release(first)) if release_is_lost else locks.release(first))

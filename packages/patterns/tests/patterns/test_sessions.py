@@ -59,6 +59,17 @@ def test_an_idle_session_ends_and_a_used_one_goes_on(client: Any, table: Table) 
     assert sessions.get(used) is None
 
 
+def test_a_session_lasts_for_its_idle_time_after_every_use(client: Any, table: Table) -> None:
+    hand = Hand()
+    sessions = Sessions(client, table, idle_seconds=100, lifetime_seconds=10_000, runtime=hand.runtime())
+    token = sessions.begin("alice")
+    for pause in (10, 99, 49, 99, 51, 99, 1, 99):
+        hand.time += pause
+        assert sessions.get(token) is not None, pause
+    hand.time += 151
+    assert sessions.get(token) is None
+
+
 def test_most_uses_cost_a_read(client: Any, table: Table) -> None:
     hand = Hand()
     through, noted = noting(client)

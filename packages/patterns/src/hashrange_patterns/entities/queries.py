@@ -1,8 +1,8 @@
 """Queries of entities: the parameters of a Query from the templates of keys, and dataclasses for collections.
 
 The caller gives values for the fields of the partition key's template, and then for the first fields of the
-sort key's. The known part of the sort key becomes a range of texts: all that begin with it, or those whose
-next field is from `low` to `high`.
+sort key's. The known part of the sort key becomes a range of texts: all that begin with it, or those from the
+first key whose next field is `low` to the last whose next field is `high`.
 
 Refuses to send requests.
 """
@@ -35,8 +35,8 @@ def query_of(
     newest_first: bool,
     after: AnyEntity | Key[AnyEntity] | None,
     consistent: bool,
-) -> dict[str, Any]:
-    """The parameters of a Query for entities of one class."""
+) -> dict[str, Any] | None:
+    """The parameters of a Query for entities of one class; None if `low` is above `high`."""
     partition, sort = _templates(table, kind, index)
     names = tuple(dict.fromkeys(partition.fields + (sort.fields if sort else ())))
     if not len(partition.fields) <= len(values) <= len(names):
@@ -46,6 +46,8 @@ def query_of(
         )
     values_by_field = _values_by_field(kind, names, values)
     bounds = None if sort is None else _bounds(sort, values_by_field, low, high)
+    if bounds is not None and bounds[0] > bounds[1]:
+        return None  # (DynamoDB refuses such a range)
     parameters = _query(table, index, _whole(partition, values_by_field), bounds, newest_first, consistent)
     if after is not None:
         parameters["ExclusiveStartKey"] = _position(table, after, index)
@@ -194,10 +196,13 @@ def _bounds(template: Template, values: Mapping[str, Any], low: object, high: ob
         if low is not None or high is not None:
             raise TypeError(f"{template.text!r} has no field left that low and high could bound")
         return begun.text, begun.text
+    lowest = highest = begun.text
     width = template.width(begun.next_field)
-    lowest = begun.text if low is None else begun.text + key_text(low, width)
-    highest = begun.text if high is None else begun.text + key_text(high, width)
-    # (keys that begin with the highest value are included, unless the value ends the key)
-    if high is None or template.begin({**values, begun.next_field: high}).text != highest:
+    if low is not None:
+        lowest += key_text(low, width) + begun.following
+    if high is not None:
+        highest += key_text(high, width) + begun.following
+    # Other fields come behind the text that follows this one.
+    if high is None or begun.following:
         highest += _END
     return lowest, highest

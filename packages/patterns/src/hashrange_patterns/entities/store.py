@@ -39,7 +39,7 @@ from hashrange_patterns.entities.writes import (
     add,
     create,
     delete,
-    next_version,
+    new_version,
     update,
 )
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
@@ -145,12 +145,12 @@ class EntityFlows:
         raise Changed(f"{target.address} was changed by others {self.runtime.attempts_max} times")
 
     def add(self, target: AnyEntity | Key[AnyEntity], /, **amounts: int) -> Flow[None]:
-        """Add to numbers of an entity; many may do so at once. Raises `Missing`. Costs as much as `create`.
+        """Add to numbers of an entity; many may do so at once. Raises `Missing`.
 
-        If the answer is lost, the error is raised, and the amounts may have been added. In a transaction this
-        cannot happen.
+        It is a transaction, which is performed once even if its answer is lost and the request is sent again,
+        by this class or by a client that repeats requests by itself. Costs twice as much as `create`.
         """
-        yield from self._perform(add(target, **amounts), repeatable=False)
+        yield from self.transact(add(target, **amounts))
 
     def transact(self, *writes: Write | Mapping[str, Any]) -> Flow[None]:
         """Perform all writes, or none. Raises the `Refused` of the first write whose condition failed.
@@ -187,7 +187,7 @@ class EntityFlows:
             schema = schema_of(type(entity))
             if schema.unique:
                 raise ValueError(f"{schema.name} has unique values, which a batch cannot check: create each")
-            version = {"S": next_version(None, self.runtime)}
+            version = {"S": new_version(self.runtime)}
             items.append({**schema.encode(self.table, entity), VERSION: version})
         yield from write_all(self.runtime, self.table, [{"PutRequest": {"Item": item}} for item in items])
         for entity, item in zip(entities_, items, strict=True):
@@ -220,10 +220,13 @@ class EntityFlows:
         """The entities of one class in one partition, in the order of the sort key.
 
         `values` are the values of the fields in the partition key's template, and then of the first fields in
-        the sort key's. `low` and `high` bound the next field; both belong to the range. `after` is the last
-        entity of the previous page. Costs half a read unit for each 4 KB that is read, or 1 if consistent.
+        the sort key's. `low` and `high` bound the next field, in the order of the keys; both belong to the
+        range. `after` is the last entity of the previous page. Costs half a read unit for each 4 KB that is
+        read, or 1 if consistent.
         """
         parameters = query_of(self.table, kind, values, index, low, high, newest_first, after, consistent)
+        if parameters is None:
+            return []
         return (yield from self._found([kind], parameters, limit))
 
     def collect(
@@ -250,7 +253,7 @@ class EntityFlows:
         read: E = entity
         return read
 
-    def _perform(self, write: Write, *, repeatable: bool = True) -> Flow[bool]:
+    def _perform(self, write: Write) -> Flow[bool]:
         """Perform one write; False if there was nothing to do."""
         plan = write(self.table, self.runtime)
         if not plan.members:
@@ -260,17 +263,17 @@ class EntityFlows:
             plan.written()
             return True
         [(kind, parameters)] = plan.members[0].items()
-        yield from self._single(kind, parameters, plan, repeatable)
+        yield from self._single(kind, parameters, plan)
         plan.written()
         return True
 
-    def _single(self, kind: str, parameters: Item, plan: Plan, repeatable: bool) -> Flow[None]:
+    def _single(self, kind: str, parameters: Item, plan: Plan) -> Flow[None]:
         """Perform a write of one member."""
         doubts: list[Exception] = []
         request_parameters = {**parameters, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
         try:
             yield from request(
-                self.runtime, _OPERATIONS[kind], request_parameters, repeatable=repeatable, doubts=doubts
+                self.runtime, _OPERATIONS[kind], request_parameters, repeatable=True, doubts=doubts
             )
         except Exception as error:
             old_item = item_that_was_there(error)

@@ -1,9 +1,10 @@
 """Templates of keys: ``PHOTO#{username}#{taken_at}``.
 
-A filled template determines its values: a value must not contain the text that follows it in the template.
-Otherwise ``REACTION#{username}#{type}`` would be equal for "a#b" and "c" and for "a" and "b#c", and a user
-with such a name would write to another user's items. An empty value is refused, because the key would be a
-prefix of all others.
+A filled template determines its values: a value ends where the text that follows it in the template is found
+first. Otherwise ``REACTION#{username}#{type}`` would be equal for "a#b" and "c" and for "a" and "b#c", and a
+user with such a name would write to another user's items. So a value is refused if it contains that text, or
+makes a part of it: in ``USER#{username}#PHOTO#{serial}``, "bob#PHOTO" with "1" would be "bob" with "PHOTO#1".
+An empty value is refused, because the key would be a prefix of all others.
 
 Sort keys sort as texts do. Moments are written so that they sort as moments; a whole number needs a width,
 as in ``{serial:09}``, because "10" sorts before "9".
@@ -37,10 +38,12 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The part of a template that has values: its text, and the next field, None at the end."""
+    """The part of a template that has values: its text, the next field (None at the end), and the text behind
+    that field."""
 
     text: str
     next_field: str | None
+    following: str = ""
 
 
 class Template:
@@ -80,7 +83,7 @@ class Template:
             if part.field is None:
                 continue
             if part.field not in values:
-                return Filled(text, part.field)
+                return Filled(text, part.field, part.following)
             text += self._written(part, values[part.field])
         return Filled(text, None)
 
@@ -97,10 +100,10 @@ class Template:
         text = key_text(value, part.width)
         if not text:
             raise ValueError(f"{self.text!r}: {part.field} is empty, and a key needs a value there")
-        if part.following and part.following in text:
+        if part.following and (text + part.following).index(part.following) < len(text):
             raise ValueError(
-                f"{self.text!r}: {part.field} is {text!r}, which contains the {part.following!r} "
-                "that comes behind it in the key: refuse such values, or use another separator"
+                f"{self.text!r}: {part.field} is {text!r}, which contains the {part.following!r} that comes "
+                "behind it in the key, or makes a part of it: refuse such values, or use another separator"
             )
         return text
 

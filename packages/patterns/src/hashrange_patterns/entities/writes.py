@@ -6,8 +6,9 @@ A write is planned when it is performed: its members with their conditions, and 
 explains why its condition failed. A write with one member is a single request, which costs half as much as a
 transaction.
 
-Every create and update gives the item a new version, made of a number and a random text. By this version a
-repeated request recognises that an earlier attempt was performed and its answer lost.
+Every write gives the item a new version, a random text. An update is refused if the version is not the one
+that was read. By its own version, a repeated request recognises that an earlier attempt was performed and its
+answer lost.
 
 A unique value is a separate item, which names its entity. It is written in one transaction with the entity,
 on the condition that no other entity has the value.
@@ -24,6 +25,7 @@ from typing import Any, TypeAlias
 
 from hashrange_patterns.entities.attributes import number_text
 from hashrange_patterns.entities.model import (
+    KIND,
     VERSION,
     AnyEntity,
     Key,
@@ -32,7 +34,6 @@ from hashrange_patterns.entities.model import (
     key_of,
     remember,
     schema_of,
-    version_in,
 )
 from hashrange_patterns.requests import Runtime
 from hashrange_patterns.tables import Address, Item, Table
@@ -84,7 +85,7 @@ def create(entity: AnyEntity) -> Write:
 
     def plan(table: Table, runtime: Runtime) -> Plan:
         schema = schema_of(type(entity))
-        version = next_version(None, runtime)
+        version = new_version(runtime)
         item = {**schema.encode(table, entity), VERSION: {"S": version}}
         planned = Plan(version=version, written=lambda: remember(entity, item))
         condition = {
@@ -121,7 +122,7 @@ def update(entity: AnyEntity) -> Write:
         changed, removed = schema.changes(table, entity, item)
         if not changed and not removed:
             return Plan()
-        version = next_version(version_in(item), runtime)
+        version = new_version(runtime)
         changed[VERSION] = {"S": version}
         after = {name: value for name, value in item.items() if name not in removed} | changed
         planned = Plan(version=version, written=lambda: remember(entity, after))
@@ -167,7 +168,10 @@ def delete(entity: AnyEntity) -> Write:
 
 
 def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
-    """Add to numbers of an entity, whatever its version; many may do so at once. Refused with `Missing`."""
+    """Add to numbers of an entity, whatever its version; many may do so at once. Refused with `Missing`.
+
+    The entity gets a new version, so that no update overwrites the sum unseen.
+    """
     kind, address = _target(target)
 
     def plan(table: Table, runtime: Runtime) -> Plan:
@@ -181,14 +185,16 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
                 raise ValueError(f"{schema.name}.{name} is in a key of an index: change it by an update")
         sums = ", ".join(f"#a{place} :a{place}" for place in range(len(amounts)))
         names = {f"#a{place}": name for place, name in enumerate(amounts)}
+        values = {f":a{place}": {"N": number_text(amount)} for place, amount in enumerate(amounts.values())}
+        there = _there(table, schema, address)
         parameters = {
-            "TableName": table.name,
-            "Key": table.key(address),
-            "UpdateExpression": f"ADD {sums}",
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": {**names, "#pk": table.partition_key},
+            **there,
+            "UpdateExpression": f"ADD {sums} SET #version = :version",
+            "ExpressionAttributeNames": {**there["ExpressionAttributeNames"], **names, "#version": VERSION},
             "ExpressionAttributeValues": {
-                f":a{place}": {"N": number_text(amount)} for place, amount in enumerate(amounts.values())
+                **there["ExpressionAttributeValues"],
+                **values,
+                ":version": {"S": new_version(runtime)},
             },
         }
         planned = Plan()
@@ -203,27 +209,36 @@ def exists(target: AnyEntity | Key[AnyEntity]) -> Write:
     kind, address = _target(target)
 
     def plan(table: Table, runtime: Runtime) -> Plan:
-        planned = Plan()
-        parameters = {
-            "TableName": table.name,
-            "Key": table.key(address),
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": table.partition_key},
-        }
-        planned.member("ConditionCheck", parameters, Missing(f"there is no {schema_of(kind).name} {address}"))
+        schema, planned = schema_of(kind), Plan()
+        refusal = Missing(f"there is no {schema.name} {address}")
+        planned.member("ConditionCheck", _there(table, schema, address), refusal)
         return planned
 
     return plan
 
 
-def next_version(version: str | None, runtime: Runtime) -> str:
+def new_version(runtime: Runtime) -> str:
     """A version that no other write makes."""
-    return f"{int((version or '0').partition('-')[0]) + 1}-{runtime.token().replace('-', '')[:12]}"
+    return runtime.token().replace("-", "")[:16]
 
 
 def _target(target: AnyEntity | Key[AnyEntity]) -> tuple[type[AnyEntity], Address]:
     key = target if isinstance(target, Key) else key_of(target)
     return key.kind, key.address
+
+
+def _there(table: Table, schema: Schema, address: Address) -> dict[str, Any]:
+    """The parameters of a write on the condition that there is an entity of this class.
+
+    An item without a kind, which another program wrote, is taken for one.
+    """
+    return {
+        "TableName": table.name,
+        "Key": table.key(address),
+        "ConditionExpression": "attribute_exists(#pk) AND (attribute_not_exists(#kind) OR #kind = :kind)",
+        "ExpressionAttributeNames": {"#pk": table.partition_key, "#kind": KIND},
+        "ExpressionAttributeValues": {":kind": {"S": schema.name}},
+    }
 
 
 def _read_before(entity: AnyEntity) -> Item:
