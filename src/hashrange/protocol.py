@@ -195,8 +195,10 @@ class Wire:
         content_type = headers.get(b"content-type", b"")
         form = None
         if content_type != JSON_TYPE or b"origin" in headers:
-            # [report] dynalite's recordings: a request without a type is answered as plain JSON is.
-            content_type = content_type.partition(b";")[0].strip().lower() or _PLAIN_JSON_TYPE
+            content_type = content_type.partition(b";")[0].strip().lower()
+            if not content_type and not body:
+                # [report] dynalite's recordings: a body has a type; nothing at all is answered as JSON is.
+                content_type = _PLAIN_JSON_TYPE
             if content_type != JSON_TYPE and content_type != _PLAIN_JSON_TYPE:
                 if content_type == _FORM_TYPE:
                     return self._read_form(method, target, headers, body)

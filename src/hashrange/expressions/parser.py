@@ -39,7 +39,7 @@ _PRECEDENCE = {"OR": 1, "AND": 2}
 
 def parse_condition(text: str) -> ConditionTree:
     """The tree of a condition, filter or key condition."""
-    parser = _Parser(text)
+    parser = _Parser(text, resumes=True)
     tree = parser.as_condition(parser.condition())
     parser.finish()
     return tree
@@ -94,9 +94,10 @@ class _Chain:
 
 
 class _Parser:
-    __slots__ = ("_depth", "_group", "_operators", "_redundant", "cursor")
+    __slots__ = ("_depth", "_group", "_operators", "_redundant", "_resumes", "cursor")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, resumes: bool = False) -> None:
+        """`resumes`: whether a path may go on after parentheses, as in `(a).b`."""
         if not text:
             raise ExpressionError("The expression can not be empty;")
         size = len(text.encode("utf-8", "surrogatepass"))
@@ -109,6 +110,7 @@ class _Parser:
         self._depth = 0
         self._operators = 0
         self._redundant = False
+        self._resumes = resumes
         self._group: object = None  # the node in the parentheses that were closed last
 
     def finish(self) -> None:
@@ -206,7 +208,10 @@ class _Parser:
             return In(left, tuple(choices))
         return left
 
-    # operand ::= path | value | function | '(' operand ')' | '(' path ')' { '.' name | '[' number ']' }
+    # operand ::= path | value | function | '(' operand ')'
+    #           | '(' path ')' { '.' name | '[' number ']' }   in a condition, not in an update
+    # [report] dynalite's recordings: of the condition `(((b.c)).d)` only the redundant parentheses are refused,
+    # of the update `SET a = (b.c).d + e` the syntax.
     # function ::= word '(' operand { ',' operand } ')'
     def operand(self) -> Operand:
         cursor = self.cursor
@@ -221,7 +226,7 @@ class _Parser:
             node = self.operand()
             for _ in range(opened):
                 self._close(node)
-                if isinstance(node, Path):
+                if self._resumes and isinstance(node, Path):
                     node = self._extended(node)
             return node
         if token.kind == "word" and cursor.peek().text == "(" and token.text.upper() not in _KEYWORDS:
@@ -240,10 +245,7 @@ class _Parser:
         return self._extended(Path((self._name(),)))
 
     def _extended(self, path: Path) -> Path:
-        """The path with the elements that follow it, also after parentheses, as in `(a).b`.
-
-        [report] dynalite's recordings, of `(((b.c)).d)`, which is refused for its redundant parentheses only.
-        """
+        """The path with the elements that follow it."""
         cursor = self.cursor
         if not (cursor.at(".") or cursor.at("[")):
             return path
@@ -317,8 +319,6 @@ class _Parser:
             self._open()
             left = self._sum()
             self._close(left)
-            if isinstance(left, Path):
-                left = self._extended(left)
             if isinstance(left, Arithmetic):
                 return left
         else:
