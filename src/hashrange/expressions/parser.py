@@ -210,8 +210,8 @@ class _Parser:
 
     # operand ::= path | value | function | '(' operand ')'
     #           | '(' path ')' { '.' name | '[' number ']' }   in a condition, not in an update
-    # [report] dynalite's recordings: of the condition `(((b.c)).d)` only the redundant parentheses are refused,
-    # of the update `SET a = (b.c).d + e` the syntax.
+    # [report] dynalite's recordings: in the condition `(((b.c)).d)` the redundant parentheses are wrong,
+    # in the update `SET a = (b.c).d + e` the syntax.
     # function ::= word '(' operand { ',' operand } ')'
     def operand(self) -> Operand:
         cursor = self.cursor
