@@ -124,12 +124,13 @@ class Consumed:
             else:
                 self.add_index(name, index_units, is_global=index is not None and index.is_global)
 
-    def wire(self, mode: str, *, splits: bool = False) -> dict[str, Any]:
+    def wire(self, mode: str, *, splits: bool = False, refused: float = 0.0) -> dict[str, Any]:
         """The ConsumedCapacity of an answer; `mode` is TOTAL or INDEXES.
 
-        A transaction `splits`: it also says whether the units are of reading or writing.
+        A transaction `splits`: it also says whether the units are of reading or writing. `refused` are units
+        that only the total shows.
         """
-        total = self.table + sum(self.global_.values()) + sum(self.local.values())
+        total = self.table + sum(self.global_.values()) + sum(self.local.values()) + refused
         answer: dict[str, Any] = {"TableName": self.table_name, "CapacityUnits": total}
         split = None
         if splits:
