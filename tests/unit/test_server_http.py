@@ -283,6 +283,12 @@ def test_other_headers_may_repeat() -> None:
     assert peer.statuses() == [200]
 
 
+def test_a_header_of_very_many_lines_is_refused() -> None:
+    peer = Peer().send(request("Now", extra=b"Via: abcdefgh\r\n" * 2_000) + request("Now"))
+    assert peer.statuses() == [400]
+    assert peer.database.calls == []
+
+
 def test_a_request_of_a_page_does_not_reach_the_database() -> None:
     peer = Peer().send(request("Now", extra=b"Origin: https://evil.example\r\n") + request("Now"))
     assert peer.statuses() == [403, 200]

@@ -38,6 +38,8 @@ HEADERS_ONCE: Final = frozenset({
 })  # fmt: skip
 """Headers that the server reads. A request that has such a header twice is refused with 400, because a proxy
 before the server may have read the other value (RFC 9112, 3.2 demands this for Host)."""
+REPEATED_BYTES_MAX: Final = 8 * 1024
+"""The most bytes of another header that goes on in one more line: joining many lines takes quadratic time."""
 
 _LOCALHOST: Final = "localhost"
 # RFC 9110, 7.2:  Host = uri-host [ ":" port ];  RFC 3986, 3.2.2:  host = "[" IPv6address "]" / reg-name

@@ -79,10 +79,9 @@ class _Ready(NamedTuple):
 class _Totals:
     """The capacity that the batch consumes.
 
-    `shown` is in the answer: the members that succeeded. Of the members whose condition failed, `refused`, the
-    answer adds the units to the total of their table, if it shows the table, but to no part of the total
-    ([report] dynoxide's captures of August 2026 in eu-west-2; [assumed] where no member of the table
-    succeeded).
+    `shown` is in the answer: the members that succeeded. The answer adds the units of `refused`, the members
+    whose condition failed, to the total of a table that it shows, and to no part of the total ([report]
+    dynoxide's captures of August 2026 in eu-west-2; [assumed] that a table without a success is not shown).
     """
 
     __slots__ = ("refused", "shown")
