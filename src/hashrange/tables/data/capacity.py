@@ -1,10 +1,11 @@
 """Read and write units, and the ConsumedCapacity of an answer.
 
 A read unit is 4 KB read strongly consistent; eventually consistent reads cost half, transactions double.
-A write unit is 1 KB of the larger of the item before and after. In a transaction, writes cost double on the
-table, but not on its indexes (measured on the service: dynoxide pull request 188). A change of an index entry
-costs on the index too: one write for an entry that is added, removed or changed, two for an entry that moves
-to another key. Units are reported as float, as DynamoDB does.
+A write unit is 1 KB of the larger of the item before and after; a vector counts by its dimensions there
+(`vectors.billed_size`), and by its digits in reads. In a transaction, writes cost double on the table, but
+not on its indexes (measured on the service: dynoxide pull request 188). A change of an index entry costs on
+the index too: one write for an entry that is added, removed or changed, two for an entry that moves to
+another key. Units are reported as float, as DynamoDB does.
 
 A write whose condition fails consumes write units of its table, and none of its indexes. Their number follows
 from the existing item or, if it is larger, the item of the put ("DynamoDB read and write operations";
@@ -39,7 +40,7 @@ _NO_BYTES: Final[dict[str, float]] = {}
 
 _SEARCH_BYTES_OF_DIMENSION: Final = 30.6875
 _SEARCH_BYTES_OF_RESULT: Final = 65
-_VECTOR_BYTES_OF_DIMENSION: Final = 4
+VECTOR_BYTES_OF_DIMENSION: Final = 4
 
 
 class WriteUnits:
@@ -76,7 +77,7 @@ def search_bytes(dimensions: int, results: int, size: int, vectors: int) -> floa
     """The bytes of a search in an index with so many `dimensions`. `size` are the bytes of the attributes in
     the answer, vectors not counted; `vectors` is how many vectors it holds."""
     examined = _SEARCH_BYTES_OF_DIMENSION * dimensions + _SEARCH_BYTES_OF_RESULT * results
-    returned = size + _VECTOR_BYTES_OF_DIMENSION * dimensions * vectors
+    returned = size + VECTOR_BYTES_OF_DIMENSION * dimensions * vectors
     return max(examined + returned, float(VECTOR_REQUEST_BYTES_MIN))
 
 
