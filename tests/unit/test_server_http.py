@@ -227,6 +227,7 @@ HEADERS_READ = {
     "Amz-Sdk-Request": "attempt=1",
     "Authorization": "AWS4-HMAC-SHA256 Credential=A/1/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, "
     "Signature=0",
+    "Content-Encoding": "identity",
     "Content-Length": "2",
     "Content-Type": "application/x-amz-json-1.0",
     "Date": "Thu, 01 Jan 2026 00:00:00 GMT",

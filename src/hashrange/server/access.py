@@ -33,8 +33,8 @@ from hashrange.protocol import Headers, Response
 from hashrange.server.settings import ANY, ServerSettings
 
 HEADERS_ONCE: Final = frozenset({
-    b"amz-sdk-request", b"authorization", b"content-length", b"content-type", b"date", b"expect", b"host",
-    b"origin", b"transfer-encoding", b"x-amz-date", b"x-amz-target",
+    b"amz-sdk-request", b"authorization", b"content-encoding", b"content-length", b"content-type", b"date",
+    b"expect", b"host", b"origin", b"transfer-encoding", b"x-amz-date", b"x-amz-target",
 })  # fmt: skip
 """Headers that the server reads. A request that has such a header twice is refused with 400, because a proxy
 before the server may have read the other value (RFC 9112, 3.2 demands this for Host)."""

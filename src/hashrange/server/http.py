@@ -325,7 +325,7 @@ class Connection(asyncio.Protocol):
         if headers.get(b"host") not in plane.access.hosts_met or b"origin" in headers:
             outcome = plane.access.refusal(headers)
         if outcome is None:
-            if len(body) > LARGE_BODY_BYTES:
+            if len(body) > LARGE_BODY_BYTES or b"content-encoding" in headers:
                 exchange.keep_large(Large(method, self._url, headers, body))
                 self._drop_body()
                 if may_start:

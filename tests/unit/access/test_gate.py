@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import logging
 import socket
@@ -228,6 +229,20 @@ def test_a_signed_header_may_come_in_several_lines(endpoint: str, admin: Any) ->
         statuses.append(connection.getresponse().status)
         connection.close()
     assert statuses == [200, 200, 200, 400]
+
+
+def test_a_signature_covers_the_body_as_it_is_sent(endpoint: str, admin: Any) -> None:
+    host = endpoint.removeprefix("http://")
+    statuses = []
+    for body in (gzip.compress(b"{}"), b"{}"):
+        signed = AWSRequest("POST", endpoint, headers={"Host": host, **JSON_HEADERS}, data=body)
+        SigV4Auth(Credentials("AKIDADMIN", "the-secret-of-admin"), "dynamodb", "us-east-1").add_auth(signed)
+        connection = http.client.HTTPConnection(host, timeout=10)
+        headers = {**signed.headers, "Content-Encoding": "gzip"}
+        connection.request("POST", "/", gzip.compress(b"{}"), headers)
+        statuses.append(connection.getresponse().status)
+        connection.close()
+    assert statuses == [200, 400]
 
 
 def test_an_unsigned_request_is_refused(endpoint: str) -> None:
