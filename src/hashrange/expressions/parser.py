@@ -1,8 +1,8 @@
 """Parses texts to trees: the four grammars, by recursive descent; conditions by operator precedence.
 
 Rules: the case of keywords does not matter, the case of function names does. A redundant pair of
-parentheses, too many operators, and a repeated clause are refused only after the whole text is parsed,
-because DynamoDB reports a syntax error first. Nesting is bounded, so that no text can exhaust the stack.
+parentheses and too many operators are refused only after the whole text is parsed, because DynamoDB reports a
+syntax error first. Nesting is bounded, so that no text can exhaust the stack.
 The meaning of placeholders and functions is left to `words` and `operands`.
 """
 
@@ -55,12 +55,15 @@ def parse_projection(text: str) -> ProjectionTree:
     return ProjectionTree(tuple(paths))
 
 
-def parse_update(text: str) -> UpdateTree:
-    """update ::= clause { clause }"""
+def parse_update(text: str) -> tuple[UpdateTree, str]:
+    """update ::= clause { clause }
+
+    Also returns the keyword of the first clause that is repeated, or "": it is refused after wrong words.
+    """
     parser = _Parser(text)
     actions: list[Action] = []
     seen: set[str] = set()
-    repeated = None
+    repeated = ""
     while True:
         keyword = parser.cursor.keyword()
         if keyword in seen:
@@ -70,9 +73,7 @@ def parse_update(text: str) -> UpdateTree:
         if parser.cursor.token.kind == "end":
             break
     parser.finish()
-    if repeated:
-        raise ExpressionError(f'The "{repeated}" section can only be used once in an update expression;')
-    return UpdateTree(tuple(actions))
+    return UpdateTree(tuple(actions)), repeated
 
 
 class _Chain:
