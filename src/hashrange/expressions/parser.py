@@ -1,9 +1,9 @@
 """Parses texts to trees: the four grammars, by recursive descent; conditions by operator precedence.
 
-Rules: the case of keywords does not matter, the case of function names does. A redundant pair of
-parentheses and too many operators are refused only after the whole text is parsed, because DynamoDB reports a
-syntax error first. Nesting is bounded, so that no text can exhaust the stack.
-The meaning of placeholders and functions is left to `words` and `operands`.
+Rules: the case of keywords does not matter, the case of function names does. A redundant pair of parentheses
+and too many operators are refused only after the whole text is parsed, because DynamoDB reports a syntax
+error first. Nesting is bounded, so that no text can exhaust the stack. The meaning of placeholders and
+functions is left to `words` and `operands`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from hashrange.limits import NUMBER_DIGITS_MAX
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.data.capacity import VECTOR_BYTES_OF_DIMENSION
 from hashrange.tables.definitions.table import Index, KeyAttribute, Table, Vector
-from hashrange.values import AttributeValue, Item, kind, value_size
+from hashrange.values import AttributeValue, Item, item_size, kind
 from hashrange.values.numbers import normalise
 
 LOG: Final = b"log"
@@ -128,14 +128,17 @@ def billed_size(table: Table, item: Item, size: int) -> int:
     """The bytes that a write of `item`, which has `size` bytes, is charged for: a vector counts as 4 bytes
     for each dimension, whatever its digits.
 
-    [report] paritysuite's captures of October 9, 2026, in two regions. A vector that no index can hold counts
-    as any other list [assumed].
+    [report] paritysuite's captures of October 9, 2026, in two regions. A list of another length, which the
+    filling of an index has left out, counts as any other list [assumed].
     """
+    rest, floats = dict(item), 0
     for vector in table.vectors:
-        value = item.get(vector.attribute)
-        if value is not None and not _problem(vector, value):
-            size += VECTOR_BYTES_OF_DIMENSION * vector.dimensions - value_size(value)
-    return size
+        value = rest.get(vector.attribute)
+        if value is not None and len(value.get("L", ())) == vector.dimensions:
+            del rest[vector.attribute]
+            floats += len(vector.attribute.encode()) + VECTOR_BYTES_OF_DIMENSION * vector.dimensions
+    # The other attributes are measured, because the numbers of a vector take longer.
+    return item_size(rest) + floats if floats else size
 
 
 def packed(vector: Vector, value: dict[str, Any]) -> dict[str, str]:
