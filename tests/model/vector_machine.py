@@ -16,9 +16,9 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from hashrange.values import Item
 from model import strategies
-from model.expressions import Condition, Placeholders, holds, plain_item, write_condition
+from model.expressions import Condition, Placeholders, Refused, holds, plain_item, write_condition
 from model.machine import Answer, TableMachine, check_totals, same_items
-from model.reference import IndexDefinition, Refused, Table, Vector, admitted
+from model.reference import IndexDefinition, Table, Vector, admitted
 from vector_tables import score
 
 NAME = "vectors"
