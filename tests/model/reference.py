@@ -24,8 +24,8 @@ from model.expressions import Action, Condition, Refused, create, holds, plain_i
 
 FIVE_YEARS = 5 * 365 * 24 * 3600
 TOKEN_SECONDS = 600
-FLOAT_MAX = Decimal((2**24 - 1) * 2**104)
-"""The largest 32-bit float."""
+FLOAT_INFINITE = Decimal((2**25 - 1) * 2**103)
+"""What is rounded to infinity: half a step above the largest 32-bit float."""
 
 Key = tuple[Any, ...]
 
@@ -189,8 +189,7 @@ class Table:
         if write.condition is not None and not holds(write.condition, before or {}):
             raise Refused("ConditionalCheckFailedException")
         if write.action == "check":
-            size = item_size(before) if before else 0
-            return Written(before, before, Cost(max(1, ceil(size / 1024)), {}))
+            return Written(before, before, Cost(max(1, ceil(self.billed_size(before) / 1024)), {}))
         after: Item | None = None
         if write.action == "put":
             after = copy.deepcopy(write.item)
@@ -207,6 +206,14 @@ class Table:
         elif before is not None:
             del self.items[key]
         return Written(before, after, cost)
+
+    def billed_size(self, item: Item | None) -> int:
+        """The bytes that a write of an item is charged for: those of a vector are the bytes of its floats."""
+        whole = dict(item or {})
+        for index in self.definition.indexes:
+            if index.vector and "L" in whole.get(index.vector.attribute, {}):
+                whole[index.vector.attribute] = packed(whole[index.vector.attribute])
+        return item_size(whole)
 
     def write_cost(self, before: Item | None, after: Item | None) -> Cost:
         def units(*items: Item | None) -> int:
@@ -225,7 +232,8 @@ class Table:
                 costs[index.name] = price(old) + price(new)
             elif plain_item(old) != plain_item(new):
                 costs[index.name] = price(old, new)
-        return Cost(units(before, after), costs)
+        table = max(1, ceil(max(self.billed_size(before), self.billed_size(after)) / 1024))
+        return Cost(table, costs)
 
     @staticmethod
     def index_key(index: IndexDefinition, item: Item) -> Key:
@@ -282,7 +290,7 @@ def is_sound(vector: Vector, value: AttributeValue | None) -> bool:
         return True
     members = value.get("L", [])
     return len(members) == vector.dimensions and all(
-        "N" in member and abs(Decimal(member["N"])) <= FLOAT_MAX for member in members
+        "N" in member and abs(Decimal(member["N"])) < FLOAT_INFINITE for member in members
     )
 
 

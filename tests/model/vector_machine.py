@@ -16,7 +16,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from hashrange.values import Item
 from model import strategies
-from model.expressions import Placeholders, holds, plain_item, write_condition
+from model.expressions import Condition, Placeholders, Refused, holds, plain_item, write_condition
 from model.machine import Answer, TableMachine, check_totals, same_items
 from model.reference import IndexDefinition, Table, Vector, admitted
 from vector_tables import score
@@ -78,11 +78,20 @@ class VectorMachine(TableMachine):
         }
         if terms:
             request["SearchConditionExpression"] = " AND ".join(terms)
-        results = self.call("SearchVectors", request)["SearchResults"]
+
+        def chosen() -> list[Item]:
+            equal = [name_ for test in wanted for name_ in equalities(test)]
+            if len(set(equal)) < len(equal):
+                raise Refused("ValidationException")
+            tests = admitted(wanted)
+            return [entry for entry in entries if all(holds(test, entry) for test in tests)]
+
+        both = self.both("SearchVectors", request, chosen)
+        if both is None:
+            return
+        results = both[0]["SearchResults"]
         event(f"results {min(3, len(results))}")
-        tests = admitted(wanted)
-        chosen = [entry for entry in entries if all(holds(test, entry) for test in tests)]
-        check_results(vector, results, [self.shown(vector, table, entry, query) for entry in chosen], top)
+        check_results(vector, results, [self.shown(vector, table, entry, query) for entry in both[1]], top)
 
     def shown(self, vector: Vector, table: Table, entry: Item, query: list[str]) -> tuple[float, Item]:
         """The score of an entry, and what an answer shows of it."""
@@ -161,6 +170,13 @@ class VectorMachine(TableMachine):
             self.search_in(data, RESTORED, table, index)
         self.call("DeleteTable", {"TableName": RESTORED})
         event(f"restored {min(3, len(table.items))}")
+
+
+def equalities(test: Condition) -> list[str]:
+    """The attributes that the conjuncts of a condition compare by `=`, each as often as they do."""
+    if test[0] == "and":
+        return [name for inner in test[1:] for name in equalities(inner)]
+    return [test[1][0]] if test[0] == "compare" and test[2] == "=" else []
 
 
 def check_results(vector: Vector, results: list[Answer], pairs: list[tuple[float, Item]], top: int) -> None:

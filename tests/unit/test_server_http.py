@@ -227,6 +227,7 @@ HEADERS_READ = {
     "Amz-Sdk-Request": "attempt=1",
     "Authorization": "AWS4-HMAC-SHA256 Credential=A/1/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, "
     "Signature=0",
+    "Content-Encoding": "identity",
     "Content-Length": "2",
     "Content-Type": "application/x-amz-json-1.0",
     "Date": "Thu, 01 Jan 2026 00:00:00 GMT",
@@ -281,6 +282,12 @@ def test_a_header_that_is_read_comes_once(name: str, other: str) -> None:
 def test_other_headers_may_repeat() -> None:
     peer = Peer().send(request("Now", extra=b"Via: a\r\nVia: b\r\n"))
     assert peer.statuses() == [200]
+
+
+def test_a_header_of_very_many_lines_is_refused() -> None:
+    peer = Peer().send(request("Now", extra=b"Via: abcdefgh\r\n" * 2_000) + request("Now"))
+    assert peer.statuses() == [400]
+    assert peer.database.calls == []
 
 
 def test_a_request_of_a_page_does_not_reach_the_database() -> None:

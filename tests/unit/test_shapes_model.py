@@ -123,6 +123,16 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
             "UpdateItem.Key{key}",
         )
     },
+    **{
+        (f"{place}.SearchSchema", "minimum"): (None, 1, "[report] extenddb: an empty list is accepted")
+        for place in (
+            "CreateTable.VectorIndexes[]",
+            "UpdateTable.VectorIndexUpdates[].Create",
+            "ImportTable.TableCreationParameters.VectorIndexes[]",
+            "RestoreTableFromBackup.VectorIndexOverride[]",
+            "RestoreTableToPointInTime.VectorIndexOverride[]",
+        )
+    },
     ("UntagResource.TagKeys[]", "minimum"): (None, 1, "the same"),
     ("UntagResource.TagKeys[]", "maximum"): (None, 128, "the same"),
     ("UpdateTimeToLive.TimeToLiveSpecification", "members"): (

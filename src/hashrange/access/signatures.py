@@ -82,6 +82,8 @@ class Key:
 
 _NOBODY: Final = Key("", "")
 """In place of a key that is not known. `verify` always refuses it."""
+_NO_SESSION: Final = Key("", "")
+"""In place of a key that has no session, and came with a session token. `verify` always refuses it."""
 
 
 class Keys(Protocol):
@@ -159,6 +161,9 @@ class Verifier:
         # Unknown keys are refused after the same work as known ones with a wrong signature.
         if key is _NOBODY:
             raise UnrecognizedClientException(_UNKNOWN)
+        if key is _NO_SESSION:
+            # [report] extenddb, measured on September 16, 2026: the same text without a full stop
+            raise UnrecognizedClientException(_UNKNOWN[:-1])
         if key.expires is not None and now >= key.expires:
             raise ExpiredTokenException(_EXPIRED)
         _check_time(signed_at, now, signed.expires_seconds)
@@ -167,12 +172,12 @@ class Verifier:
         return key
 
     def _known(self, key_id: str, token: str, now: float) -> Key:
-        """The key with this id and session token; `_NOBODY` if there is none."""
+        """The key with this id and session token; `_NOBODY` or `_NO_SESSION` if there is none."""
         key = self._keys.get(key_id)
         if key is None and token and self._sessions is not None:
             key = self._sessions(key_id, token)
         if key is None or not hmac.compare_digest(key.token.encode(), token.encode()):
-            return _NOBODY
+            return _NOBODY if key is None or key.token else _NO_SESSION
         if key.expires is not None and now >= key.expires and not key.token:
             return _NOBODY  # as for a key that does not exist any more
         return key

@@ -124,11 +124,22 @@ def attributes_to_get(names: Iterable[str]) -> Projection:
 def attribute_updates(members: Mapping[str, Mapping[str, Any]]) -> Update:
     """The update of an `AttributeUpdates` parameter. Raises ValidationException."""
     check_names(members)
+    check_updates(members)
     return Update(
         {attribute: Leaf(_update_change(entry)) for attribute, entry in members.items()},
         _NO_VALUES,
         frozenset(members),
     )
+
+
+def check_updates(members: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse an entry of `AttributeUpdates` that needs a value and has none.
+
+    [report] dynalite's recordings: before the conditions of `Expected` are judged
+    """
+    for entry in members.values():
+        if entry.get("Value") is None and (entry.get("Action") or "PUT") != "DELETE":
+            raise _invalid("Only DELETE action is allowed when no attribute value is specified")
 
 
 def _invalid(text: str) -> RequestViolation:
@@ -279,8 +290,6 @@ def _update_change(entry: Mapping[str, Any]) -> Change:
     action = entry.get("Action") or "PUT"
     value = entry.get("Value")
     if value is None:
-        if action != "DELETE":
-            raise _invalid("Only DELETE action is allowed when no attribute value is specified")
         return remove
     admit_value(value)
     if action == "PUT":

@@ -129,12 +129,21 @@ def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[Choice, ...]]:
         try:
             choice = _choice(tree, names)
             parts = choice.parts if isinstance(choice, Every) else (choice,)
+            _check_distinct(parts)
         except ExpressionError as error:
             steps = (*steps, always(error))
     return Compiled(parts, placeholders(tree, names), steps)
 
 
 _compile_cached = lru_cache(CACHED_EXPRESSIONS_MAX)(_compile)
+
+
+def _check_distinct(parts: tuple[Choice, ...]) -> None:
+    """Refuse two conjuncts that compare one attribute by `=`. [report] dynoxide's captures of August 2026;
+    that several other conditions on an attribute are accepted is [assumed], as the guide has ranges."""
+    equal = [part.attribute for part in parts if isinstance(part, Leaf) and part.comparator == "="]
+    if len(set(equal)) < len(equal):
+        raise ExpressionError(f"{PARAMETER} must only contain one condition per attribute")
 
 
 def _choice(tree: ConditionTree, names: dict[str, str]) -> Choice:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hashrange import pace
 from hashrange.errors import TOO_DEEP, ValidationException
+from hashrange.expressions.lexer import ExpressionError
 from hashrange.expressions.memo import BRIEF_CHARS_MAX, memo_of, with_memo
 from hashrange.expressions.operands import update_steps
 from hashrange.expressions.parser import parse_update
@@ -220,8 +221,11 @@ def update(text: str, substitutions: Substitutions) -> Update:
 
 def _compile(text: str, names_key: NamesKey) -> Compiled[tuple[Trie, frozenset[str], Charges]]:
     names = dict(names_key)
-    tree = parse_update(text)
+    tree, repeated = parse_update(text)
     check_words(tree, UPDATE)
+    if repeated:
+        # [report] dynalite's recordings: after reserved words and unknown functions
+        raise ExpressionError(f'The "{repeated}" section can only be used once in an update expression;')
     steps, sound = judge(update_steps(tree, names))
     changes: Trie = compile_update(tree, names) if sound else {}
     charges = _charges(tree, names) if sound else Charges(0, (), ())

@@ -37,7 +37,7 @@ from hashrange.operations.targets import Attributes, targets
 from hashrange.operations.throttling import KEY_RANGE, Reason
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
-from hashrange.tables.data import capacity, indexes, keys
+from hashrange.tables.data import capacity, indexes, keys, vectors
 from hashrange.tables.data.capacity import Bill, Consumed
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
@@ -149,7 +149,8 @@ class Throttling:
             units = 0.5
             if side == WRITES:
                 item = dict(attributes)
-                units = float(capacity.write_units(item_size(item)))
+                size = vectors.billed_size(table, item, item_size(item))
+                units = float(capacity.write_units(size))
                 for index in table.indexes:
                     if index.is_global and indexes.fits(index, item):
                         at = indexes.position(index, item, *position)

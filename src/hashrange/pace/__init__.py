@@ -3,6 +3,7 @@
     turns      how long a body may keep the event loop, and where long work lets other threads run
     workers    threads for work that takes longer
     texts      large JSON texts, decoded piece by piece
+    codings    compressed bodies, decoded piece by piece
     answers    large answers, encoded piece by piece
     freeing    large requests, freed piece by piece
     garbage    when the garbage collector looks for cycles

@@ -105,6 +105,7 @@ _IS_TYPES: Final = (
     "Unsupported data type for IS operator: {}. Supported data types are [MISSING, NULL, BOOLEAN, BLOB, "
     "STRING, NUMERIC, STRUCT, TUPLE, LIST]"
 )
+IS_TYPE: Final = "Unsupported operation: IsType"
 _IS_OPERAND: Final = "The left hand side argument to IS must be a Variable Reference, Literal, or Path"
 
 
@@ -234,7 +235,7 @@ class ExpressionParser:
         if word not in _TYPES:
             words = (word, self.cursor.peek().text.upper())
             if word in _TYPES_OF_SQL or words in _TYPES_OF_TWO_WORDS:
-                raise ExpressionError("Unsupported operation: IsType")
+                raise ExpressionError(IS_TYPE)
             if word in _OTHER_TYPES:
                 raise ExpressionError(f"{_IS_TYPES.format(_OTHER_TYPES[word])} {self.cursor.place(operator)}")
             raise malformed("Expected type name")

@@ -32,7 +32,7 @@ from hashrange.expressions.tree import (
     Set,
     Value,
 )
-from hashrange.partiql.conditions import SET_FUNCTIONS, ExpressionParser
+from hashrange.partiql.conditions import IS_TYPE, SET_FUNCTIONS, ExpressionParser
 from hashrange.partiql.literals import EMPTY_NAME, begins_literal, members
 from hashrange.partiql.statements import Constants, DeleteFrom, Exists, Insert, Select, Statement, Update
 from hashrange.partiql.tokens import StatementCursor, malformed
@@ -104,7 +104,21 @@ class _Parser:
             raise ExpressionError(
                 f"Unsupported operation: {cursor.token.text.title()}{cursor.peek().text.title()}"
             )
+        self._refuse_type_test()
         raise malformed("Expected data manipulation")
+
+    def _refuse_type_test(self) -> None:
+        """Refuse an expression like `x IS INT4` in place of a statement, if it names a type of SQL.
+
+        [report] paritysuite's captures to October 2026
+        """
+        if not self.cursor.at_name() or self.cursor.peek().text.upper() != "IS":
+            return
+        try:
+            self.expressions.where()
+        except ExpressionError as error:
+            if error.message == IS_TYPE:
+                raise
 
     def select(self) -> Select:
         refusal = self._count()

@@ -148,7 +148,7 @@ def select(
     statement = prepared.statement
     assert isinstance(statement, Select)
     _check_index(table, statement)
-    source = _open_source(table, statement.index, consistent=consistent)
+    source = _open_source(table, statement, consistent=consistent)
     keys.check_scalars(table, prepared.nested)
     project = prepared.projection
     if project is not None:
@@ -213,18 +213,22 @@ def _check_index(table: Table, statement: Select) -> None:
         raise ValidationException(statement.refusal)
 
 
-def _open_source(table: Table, index_name: str | None, *, consistent: bool) -> Source:
+def _open_source(table: Table, statement: Select, *, consistent: bool) -> Source:
     """The table or index that a SELECT reads. The errors have the wording of statements.
 
-    [report] floci pull request 2953, dynoxide issue 179: measured on the service.
+    [report] floci pull request 2953, dynoxide issue 179: measured on the service; paritysuite's captures to
+    October 2026 for a vector index without WHERE.
     """
-    if index_name is not None:
-        index = table.index(index_name)
+    if statement.index is not None:
+        index = table.index(statement.index)
         if index is None:
             raise ValidationException(_NO_INDEX)
+        if index.vector is not None:
+            scanned = statement.where is None
+            raise ValidationException(sources.VECTOR_SCANNED if scanned else sources.VECTOR_QUERIED)
         if index.kind == "global" and consistent:
             raise ValidationException(_GSI_CONSISTENT)
-    return sources.open_source(table, index_name, consistent=consistent)
+    return sources.open_source(table, statement.index, consistent=consistent)
 
 
 def single_key(table: Table, bound: Bound) -> Item | None:

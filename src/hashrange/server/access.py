@@ -33,11 +33,13 @@ from hashrange.protocol import Headers, Response
 from hashrange.server.settings import ANY, ServerSettings
 
 HEADERS_ONCE: Final = frozenset({
-    b"amz-sdk-request", b"authorization", b"content-length", b"content-type", b"date", b"expect", b"host",
-    b"origin", b"transfer-encoding", b"x-amz-date", b"x-amz-target",
+    b"amz-sdk-request", b"authorization", b"content-encoding", b"content-length", b"content-type", b"date",
+    b"expect", b"host", b"origin", b"transfer-encoding", b"x-amz-date", b"x-amz-target",
 })  # fmt: skip
 """Headers that the server reads. A request that has such a header twice is refused with 400, because a proxy
 before the server may have read the other value (RFC 9112, 3.2 demands this for Host)."""
+REPEATED_BYTES_MAX: Final = 8 * 1024
+"""The most bytes of another header that goes on in one more line: joining many lines takes quadratic time."""
 
 _LOCALHOST: Final = "localhost"
 # RFC 9110, 7.2:  Host = uri-host [ ":" port ];  RFC 3986, 3.2.2:  host = "[" IPv6address "]" / reg-name

@@ -37,7 +37,7 @@ import httptools
 from hashrange.access.authorization import SOURCE
 from hashrange.protocol import LOWER_NAMES, Call, Response
 from hashrange.server import trace
-from hashrange.server.access import HEADERS_ONCE, coding_refusal
+from hashrange.server.access import HEADERS_ONCE, REPEATED_BYTES_MAX, coding_refusal
 from hashrange.server.frames import CONTINUE
 from hashrange.server.metrics import now as latency_now
 from hashrange.server.plane import PORTION_BYTES, Exchange, Large, Plane, Share
@@ -225,9 +225,11 @@ class Connection(asyncio.Protocol):
             lower = name.lower()
         head = self._head
         number = len(head)
-        head[lower] = value
-        if len(head) == number and lower in HEADERS_ONCE:
-            self._refuse(400)
+        before = head.setdefault(lower, value)
+        if len(head) == number:
+            head[lower] = b"%b,%b" % (before.strip(), value.strip())  # as signatures cover such a header
+            if lower in HEADERS_ONCE or len(before) > REPEATED_BYTES_MAX:
+                self._refuse(400)
 
     def on_headers_complete(self) -> None:
         parser = self._parser
@@ -323,7 +325,7 @@ class Connection(asyncio.Protocol):
         if headers.get(b"host") not in plane.access.hosts_met or b"origin" in headers:
             outcome = plane.access.refusal(headers)
         if outcome is None:
-            if len(body) > LARGE_BODY_BYTES:
+            if len(body) > LARGE_BODY_BYTES or b"content-encoding" in headers:
                 exchange.keep_large(Large(method, self._url, headers, body))
                 self._drop_body()
                 if may_start:

@@ -435,7 +435,7 @@ class Exchange:
         plane = self.plane
         database = plane.database
         try:
-            outcome = plane.wire.read(large.method, large.url, large.headers, large.body)
+            outcome = plane.wire.read_encoded(*large, plane.bounds.body_bytes_max)
         except Exception as error:
             failure = error
             database.deliver(lambda: self.done(None, failure))

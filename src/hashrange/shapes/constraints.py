@@ -43,7 +43,7 @@ _PATH_KEY_CHARS_MAX: Final = 1_024
 # The rules of a table's name that is not an ARN.
 TABLE_NAME: Final = String(NAME_CHARS_MIN, NAME_CHARS_MAX, NAME_PATTERN, length_first=True)
 
-_NOT_NULL: Final = "Member must not be null"
+NOT_NULL: Final = "Member must not be null"
 
 
 # The parts of Java's patterns that differ from Python's.
@@ -69,14 +69,16 @@ def violations(shape: Shape, value: Any, path: str = "", *, terse: bool = False)
                 yield from member_violations(shape, value, name, path, terse=terse)
         case String():
             for rule in _broken_by_text(shape, value):
-                is_wide = terse and shape.names_table and not value
-                yield _terse(path, rule) if is_wide else violation(value, path, rule)
+                is_brief = shape.brief or (terse and shape.names_table and not value)
+                yield _terse(path, rule) if is_brief else violation(value, path, rule)
         case Number():
+            value = int(value) if shape.cuts else value
             for rule in _out_of_bounds(shape.minimum, shape.maximum, value, "value"):
                 yield _terse(path, rule) if terse else violation(value, path, rule)
         case List():
             for rule in _out_of_bounds(shape.minimum, shape.maximum, len(value), "length"):
-                yield _terse(path, rule) if terse else violation(java_text(shape, value), path, rule)
+                is_brief = terse or shape.brief
+                yield _terse(path, rule) if is_brief else violation(java_text(shape, value), path, rule)
             for position, element in enumerate(value, 1):
                 yield from _element(shape.member, element, f"{path}.{position}.member", terse)
         case Map():
@@ -92,7 +94,7 @@ def member_violations(
     if content is not None:
         yield from violations(shape.members[name], content, inner, terse=terse)
     elif name in shape.needed:
-        yield violation(None, inner, _NOT_NULL)
+        yield violation(None, inner, NOT_NULL)
 
 
 def _in_map(shape: Map, value: dict[str, Any], path: str, terse: bool) -> Iterator[str]:
@@ -119,7 +121,7 @@ def _element(shape: Shape, value: Any, path: str, terse: bool) -> Iterator[str]:
     if value is not None:
         yield from violations(shape, value, path, terse=terse)
     elif not isinstance(shape, AttributeValue):
-        yield violation(None, path, _NOT_NULL)
+        yield violation(None, path, NOT_NULL)
 
 
 def _broken_by_text(shape: String, value: str) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import msgspec
+
 from hashrange import limits
 from hashrange.shapes.members import (
     ATTRIBUTE_NAMES,
@@ -189,12 +191,12 @@ SEARCH_VECTORS: Final = Structure(
     "SearchVectorsInput",
     {
         "TableName": required(TABLE_ARN),
-        "IndexName": required(INDEX_NAME),
+        "IndexName": required(msgspec.structs.replace(INDEX_NAME, brief=True)),
         "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
         "ExpressionAttributeNames": EXPRESSION_NAMES,
         "ExpressionAttributeValues": EXPRESSION_VALUES,
         "ProjectionExpression": TEXT,
-        "SearchVector": required(List(ATTRIBUTE_VALUE, 1, limits.VECTOR_DIMENSIONS_MAX)),
+        "SearchVector": required(List(ATTRIBUTE_VALUE, 1, limits.VECTOR_DIMENSIONS_MAX, brief=True)),
         "SearchConditionExpression": TEXT,
         "TopK": required(POSITIVE_INTEGER),
     },

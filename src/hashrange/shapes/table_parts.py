@@ -3,7 +3,7 @@
 from typing import Final
 
 from hashrange.shapes.members import ATTRIBUTE_NAME, INDEX_NAME, KEY_ATTRIBUTE_NAME, POSITIVE_LONG
-from hashrange.shapes.vocabulary import BOOLEAN, LONG, TEXT, List, Structure, enum, required
+from hashrange.shapes.vocabulary import BOOLEAN, LONG, TEXT, List, Number, Structure, enum, required
 
 SCALAR_ATTRIBUTE_TYPE: Final = enum("S", "N", "B")
 ATTRIBUTE_DEFINITION: Final = Structure(
@@ -117,7 +117,10 @@ SEARCH_SCHEMA_ELEMENT: Final = Structure(
     },
 )
 
-SEARCH_SCHEMA: Final = List(SEARCH_SCHEMA_ELEMENT, 1)
+# An empty list is the same as none. [report] extenddb, against the API reference
+SEARCH_SCHEMA: Final = List(SEARCH_SCHEMA_ELEMENT)
+# 3.5 dimensions are 3. [report] dynoxide's captures of August 2026
+DIMENSIONS: Final = Number("Long", 1, cuts=True)
 VECTOR_DISTANCE_FUNCTION: Final = enum("COSINE", "DOT_PRODUCT", "EUCLIDEAN")
 VECTOR_INDEX: Final = Structure(
     "VectorIndex",
@@ -126,7 +129,7 @@ VECTOR_INDEX: Final = Structure(
         "VectorAttribute": required(VECTOR_ATTRIBUTE_DEFINITION),
         "SearchSchema": SEARCH_SCHEMA,
         "Projection": required(PROJECTION),
-        "Dimensions": required(POSITIVE_LONG),
+        "Dimensions": required(DIMENSIONS),
         "DistanceFunction": required(VECTOR_DISTANCE_FUNCTION),
     },
 )

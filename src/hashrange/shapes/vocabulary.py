@@ -39,7 +39,7 @@ class String(msgspec.Struct, frozen=True):
 
     `names_table`: an ARN or the name of a table; a name must also satisfy the narrower rules of names, as
     must an empty text if `empty_is_name`. `length_first`: a violation of the length is reported before a
-    violation of the pattern.
+    violation of the pattern. `brief`: a violation shows the API's name of the member, and no value.
     """
 
     minimum: int | None = None
@@ -49,14 +49,16 @@ class String(msgspec.Struct, frozen=True):
     names_table: bool = False
     empty_is_name: bool = False
     length_first: bool = False
+    brief: bool = False
 
 
 class Number(msgspec.Struct, frozen=True):
-    """`kind` is the Java type named in messages: Integer, Long or Double."""
+    """`kind` is the Java type named in messages: Integer, Long or Double. `cuts`: a fraction is cut off."""
 
     kind: str
     minimum: int | None = None
     maximum: int | None = None
+    cuts: bool = False
 
 
 class Boolean(msgspec.Struct, frozen=True):
@@ -76,9 +78,12 @@ class AttributeValue(msgspec.Struct, frozen=True):
 
 
 class List(msgspec.Struct, frozen=True):
+    """`brief` as in `String`."""
+
     member: Shape
     minimum: int | None = None
     maximum: int | None = None
+    brief: bool = False
 
 
 class Map(msgspec.Struct, frozen=True):

@@ -137,7 +137,7 @@ def _check_collection(value: Any, expected: type, name: str, element: bool) -> N
 
 
 def _check_number(shape: Number, value: Any) -> None:
-    if type(value) is int or (type(value) is float and shape.kind == "Double"):
+    if type(value) is int or (type(value) is float and (shape.kind == "Double" or shape.cuts)):
         return
     raise _misfit(value, "java.lang." + shape.kind, shape.kind)
 

@@ -211,9 +211,13 @@ def _longer(array: Any, rows: int) -> Any:
 
 
 def texts_of(value: Mapping[str, str]) -> list[str]:
-    """The numbers of an entry's vector, each as short as its 32 bits allow."""
+    """The numbers of an entry's vector, each as short as its 32 bits allow, and with a point.
+
+    `1.0`, `16777216.0`: [report] dynoxide's captures of August 2026. That large and small numbers have no
+    exponent is [assumed].
+    """
     content = np.frombuffer(b64decode(value["B"]), "<f4")
-    return [np.format_float_positional(number, unique=True, trim="-") for number in content]
+    return [np.format_float_positional(number, unique=True, trim="0") for number in content]
 
 
 def content_of(value: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 
 from hashrange import pace
 from hashrange.expressions import SearchCondition
+from hashrange.tables.data.vectors import FLOAT_MAX
 from hashrange.vectors.graph import Floats, Rows
 from hashrange.vectors.matrix import Matrix, Scores, square_of
 
@@ -33,7 +34,8 @@ _ROWS_AT_ONCE: Final = 2_048
 
 
 class Match(NamedTuple):
-    """An entry near a vector. `order` is smaller for nearer entries; `score` is what the answer shows."""
+    """An entry near a vector. `order` is smaller for nearer entries. `score` is what the answer shows, within
+    the range of 32-bit floats ([report] dynoxide's captures of August 2026)."""
 
     order: float
     sort: bytes
@@ -65,7 +67,7 @@ def nearest(
     places = candidates if rows is None else rows[candidates]
     sign = -1.0 if distance == "DOT_PRODUCT" else 1.0
     matches = [
-        Match(sign * score, matrix.sorts[place], score)
+        Match(sign * score, matrix.sorts[place], min(max(score, -FLOAT_MAX), FLOAT_MAX))
         for place, score in zip(places.tolist(), scores.tolist(), strict=True)
     ]
     return sorted(matches)[:count]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import http.client
 import logging
 import socket
 from collections.abc import Iterator
@@ -11,7 +13,10 @@ from typing import Any
 import boto3
 import orjson
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
@@ -65,6 +70,12 @@ USERS: dict[str, Any] = {
             },
         }
     }
+}
+
+
+JSON_HEADERS = {
+    "Content-Type": "application/x-amz-json-1.0",
+    "X-Amz-Target": "DynamoDB_20120810.ListTables",
 }
 
 
@@ -199,6 +210,39 @@ def test_a_stranger_is_refused(endpoint: str, admin: Any, key: str, secret: str,
     stranger = client(endpoint, key, secret)
     assert refusal(stranger.list_tables)[0] == code
     assert refusal(stranger.get_item, TableName="scores", Key={"user": {"S": "a"}})[0] == code
+
+
+def test_a_signed_header_may_come_in_several_lines(endpoint: str, admin: Any) -> None:
+    # [report] extenddb, measured on September 16, 2026
+    host, headers = endpoint.removeprefix("http://"), {"X-Amz-Meta-Dup": "first,second", **JSON_HEADERS}
+    signed = AWSRequest("POST", endpoint, headers={"Host": host, **headers}, data=b"{}")
+    SigV4Auth(Credentials("AKIDADMIN", "the-secret-of-admin"), "dynamodb", "us-east-1").add_auth(signed)
+    statuses = []
+    for lines in (["first", "second"], ["first,second"], [" first ", " second"], ["second", "first"]):
+        connection = http.client.HTTPConnection(host, timeout=10)
+        connection.putrequest("POST", "/", skip_host=True)
+        for name, value in signed.headers.items():
+            for line in lines if name == "X-Amz-Meta-Dup" else [value]:
+                connection.putheader(name, line)
+        connection.putheader("Content-Length", "2")
+        connection.endheaders(b"{}")
+        statuses.append(connection.getresponse().status)
+        connection.close()
+    assert statuses == [200, 200, 200, 400]
+
+
+def test_a_signature_covers_the_body_as_it_is_sent(endpoint: str, admin: Any) -> None:
+    host = endpoint.removeprefix("http://")
+    statuses = []
+    for body in (gzip.compress(b"{}"), b"{}"):
+        signed = AWSRequest("POST", endpoint, headers={"Host": host, **JSON_HEADERS}, data=body)
+        SigV4Auth(Credentials("AKIDADMIN", "the-secret-of-admin"), "dynamodb", "us-east-1").add_auth(signed)
+        connection = http.client.HTTPConnection(host, timeout=10)
+        headers = {**signed.headers, "Content-Encoding": "gzip"}
+        connection.request("POST", "/", gzip.compress(b"{}"), headers)
+        statuses.append(connection.getresponse().status)
+        connection.close()
+    assert statuses == [200, 400]
 
 
 def test_an_unsigned_request_is_refused(endpoint: str) -> None:

@@ -79,7 +79,9 @@ class _Ready(NamedTuple):
 class _Totals:
     """The capacity that the batch consumes.
 
-    `shown` is in the answer. `refused`, the bill of members whose condition failed, is not ([report] local).
+    `shown` is in the answer: the members that succeeded. The answer adds the units of `refused`, the members
+    whose condition failed, to the total of a table that it shows, and to no part of the total ([report]
+    dynoxide's captures of August 2026 in eu-west-2; [assumed] that a table without a success is not shown).
     """
 
     __slots__ = ("refused", "shown")
@@ -87,6 +89,10 @@ class _Totals:
     def __init__(self, *, writes: bool) -> None:
         self.shown = capacity.TableTotals(writes=writes)
         self.refused: capacity.Bill = capacity.NO_BILL
+
+    def refused_units(self, table_name: str) -> float:
+        """The units of the table's members whose condition failed."""
+        return sum([refused.table for refused in self.refused if refused.table_name == table_name])
 
 
 def reads_only(request: Request) -> bool:
@@ -110,7 +116,9 @@ def prepare(request: Request, context: Context) -> Callable[[Any], Billed]:
         answer: Answer = {"Responses": run(txn, members, occasion, totals, context.scope)}
         bill = totals.shown.bill()
         if mode:
-            answer["ConsumedCapacity"] = capacity.wires(bill, mode)
+            answer["ConsumedCapacity"] = [
+                consumed.wire(mode, refused=totals.refused_units(consumed.table_name)) for consumed in bill
+            ]
         return answer, bill + totals.refused
 
     return body

@@ -71,7 +71,7 @@ def check(request: Request) -> None:
             "You cannot modify stream status while updating table IOPS",
         ),
         (
-            indexes and "ProvisionedThroughput" in changes,
+            indexes and "ProvisionedThroughput" in changes and not _deletes_vectors_of_a_switch(request),
             "You cannot create or delete index while updating table IOPS",
         ),
         (
@@ -81,3 +81,14 @@ def check(request: Request) -> None:
     ):
         if refused:
             raise ValidationException(f"{INVALID}{problem}")
+
+
+def _deletes_vectors_of_a_switch(request: Request) -> bool:
+    """Whether the request switches to provisioned capacity and only deletes a vector index: the table decides
+    then. [report] dynoxide's captures, extenddb"""
+    updates = request.get("VectorIndexUpdates") or ()
+    return (
+        request.get("BillingMode") == "PROVISIONED"
+        and not request.get("GlobalSecondaryIndexUpdates")
+        and all(update.get("Create") is None for update in updates)
+    )

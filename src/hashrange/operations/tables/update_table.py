@@ -86,6 +86,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if request.get("StreamSpecification") is not None:
             replica_changes.check_stream(table, request["StreamSpecification"])
         replica_changes.check_at_rest(table)
+        vector_changes.check_allocated(table, request)
         _check_at_rest(table, request)
         vector_changes.check_switch(table, request)
         if request.get("DisassociationProtectionEnabled") is not None:

@@ -22,6 +22,7 @@ from hashrange.errors import (
     ResourceNotFoundException,
     ValidationException,
 )
+from hashrange.limits import VECTOR_INDEXES_MAX
 from hashrange.operations.context import Context, Request
 from hashrange.operations.tables import definition, index_changes, vector_definitions
 from hashrange.operations.tables.index_changes import Changed
@@ -54,9 +55,41 @@ def check(request: Request) -> None:
 
 
 def check_switch(table: Table, request: Request) -> None:
-    """Refuse a switch to provisioned capacity of a table with vector indexes."""
+    """Refuse a switch to provisioned capacity of a table with vector indexes, also while it deletes the last.
+
+    [report] dynoxide's captures of August 2026; for a switch alone extenddb has the words of CreateTable.
+    """
     if request.get("BillingMode") == "PROVISIONED" and any(own.vector is not None for own in table.indexes):
-        vector_definitions.check_billing("PROVISIONED")
+        raise ValidationException(f"{INVALID}Tables with vector indexes must be in PAY_PER_REQUEST mode")
+
+
+def check_allocated(table: Table, request: Request) -> None:
+    """Refuse to create or delete a vector index while another is being allocated, or this one.
+
+    [report] paritysuite's captures, extenddb's measurements
+    """
+    if not request.get("VectorIndexUpdates"):
+        return
+    allocated = next((own.name for own in table.indexes if own.vector and own.vector.allocated_at), None)
+    if allocated is None:
+        return
+    update = request["VectorIndexUpdates"][0]
+    name = (update.get("Create") or update["Delete"])["IndexName"]
+    if name != allocated:
+        raise LimitExceededException(index_changes.ONE_AT_A_TIME)
+    if update.get("Create") is not None:
+        raise _being_created(table, name)
+    raise ResourceInUseException(
+        f"{STILL_IN_USE}Index creation is in resource allocation phase. Retry deletion during backfilling "
+        f"phase or when the index is active. Table: {table.name} Index: {name}"
+    )
+
+
+def _being_created(table: Table, name: str) -> ResourceInUseException:
+    # [report] extenddb's measurements, with two spaces
+    return ResourceInUseException(
+        f"{STILL_IN_USE}Index is being created.  Table: {table.name} Index: {name}"
+    )
 
 
 def apply(txn: Transaction, table: Table, request: Request, context: Context) -> Changed:
@@ -77,14 +110,22 @@ def _create(
     name, now, settings = part["IndexName"], context.now, context.settings
     vector_definitions.check_billing(table.billing_mode)
     given = definition.attribute_types(request.get("AttributeDefinitions") or [])
-    index_changes.check_same_types(table, {**table.attribute_types, **given})
-    new = vector_definitions.index(part, {**given, **table.attribute_types})
+    # The request must define the attributes of its SearchSchema, even if the table defines them already.
+    # [report] extenddb, measured in August 2026
+    new = vector_definitions.index(part, given)
+    index_changes.check_same_types(table, new.key, new.vector)
     existing = table.index(name)
     if existing is not None and existing.status == "CREATING":
-        raise ResourceInUseException(f"{STILL_IN_USE}Index is being created: {name}")
+        raise _being_created(table, name)
     if existing is not None:
         raise ValidationException("Attempting to create an index which already exists")
     index_changes.check_alone(table, name)
+    if sum(index.kind == "vector" for index in table.indexes) >= VECTOR_INDEXES_MAX:
+        # [report] extenddb's measurements; dynoxide has CreateTable's words instead.
+        raise LimitExceededException(
+            "Subscriber limit exceeded: Number of vector secondary indexes exceeds per-table limit of "
+            f"{VECTOR_INDEXES_MAX}"
+        )
     vector_definitions.check_together((*table.indexes, new))
     new = new.placed(lambda: catalog.new_space(txn))
     new = msgspec.structs.replace(new, status="CREATING", backfilling=True)
@@ -110,10 +151,6 @@ def _delete(txn: Transaction, table: Table, name: str) -> Changed:
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Index {name} for table {table.name}")
     if index.vector is None:
         raise ValidationException(f"Cannot delete an index that is not a VectorIndex: {name}")
-    if index.vector.allocated_at:
-        raise ResourceInUseException(
-            f"{STILL_IN_USE}Index is being allocated, and can be deleted when it is backfilling: {name}"
-        )
     index_changes.check_alone(table, name)
     for space in index.spaces():
         txn.delete_space(space)

@@ -49,11 +49,11 @@ def index(given: Request, types: Mapping[str, KeyType]) -> Index:
             f"{INVALID}One element in SearchSchema is not defined in attribute definitions"
         )
     if len(set(order)) < len(order):
-        raise ValidationException(f"{INVALID}SearchSchema contains multiple attributes with the same name")
+        raise ValidationException(f"{INVALID}SearchSchema contains a duplicate AttributeName")
     if attribute in types:
         raise ValidationException(
-            f"{INVALID}Conflicting attribute definition for '{attribute}'. A vector attribute must not be "
-            "defined in AttributeDefinitions."
+            f"{INVALID}Conflicting attribute definition for '{attribute}'. An attribute cannot be defined in "
+            "AttributeDefinitions when used as a VectorAttribute."
         )
     parts: dict[str, list[KeyAttribute]] = {"HASH": [], "INLINE_FILTER": []}
     for element in elements:
@@ -68,12 +68,12 @@ def index(given: Request, types: Mapping[str, KeyType]) -> Index:
 
 
 def _check_counts(parts: Mapping[str, list[KeyAttribute]]) -> None:
-    if len(parts["HASH"]) > 1:
-        raise ValidationException(f"{INVALID}SearchSchema must not contain more than 1 HASH element")
-    if len(parts["INLINE_FILTER"]) > VECTOR_FILTERS_MAX:
-        raise ValidationException(
-            f"{INVALID}SearchSchema must not contain more than {VECTOR_FILTERS_MAX} INLINE_FILTER elements"
-        )
+    for kind, limit in (("HASH", 1), ("INLINE_FILTER", VECTOR_FILTERS_MAX)):
+        if len(parts[kind]) > limit:
+            raise ValidationException(
+                f"{INVALID}Value '{len(parts[kind])}' at 'SearchSchema' failed to satisfy constraint: Member "
+                f"must have {kind} count less than or equal to {limit}"
+            )
 
 
 def check_together(indexes: Sequence[Index]) -> None:

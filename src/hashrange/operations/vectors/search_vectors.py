@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hashrange import expressions, pace
 from hashrange.encoding import partition_of
-from hashrange.errors import INVALID, ValidationException
+from hashrange.errors import ValidationException
 from hashrange.expressions import Projection, SearchCondition
 from hashrange.expressions.search_conditions import (
     EVERYTHING,
@@ -28,10 +28,10 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, records, vectors
+from hashrange.tables.data import capacity, keys, records, vectors
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table, Vector
-from hashrange.values import AttributeValue, Item, admit_value, item_size, numbers
+from hashrange.values import AttributeValue, Item, admit_value, item_size, kind, numbers
 
 if TYPE_CHECKING:
     from hashrange.vectors.kept import Kept
@@ -41,9 +41,9 @@ _VALUED = ("SearchConditionExpression",)
 _KEPT = "vectors"
 
 _NO_HASH = "SearchConditionExpression must be provided when SearchSchema has a HASH key"
-_HASH_TWICE = (
-    "Invalid SearchConditionExpression: SearchConditionExpression must only contain one condition per "
-    "HASH key"
+_NO_FLOATS = (
+    "Search vector contains invalid values. All values in the search vector must be a 32-bit floating-point "
+    "number attribute"
 )
 _NEEDS_NUMPY = (
     "SearchVectors needs numpy, which is not installed where this database runs. "
@@ -64,7 +64,8 @@ class _Searching(NamedTuple):
     """The checked parameters of a search."""
 
     index_name: str
-    numbers: list[str]
+    floats: bytes
+    dimensions: int
     top: int
     condition: SearchCondition
     project: Projection | None
@@ -80,11 +81,8 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         index, vector = _open(table, searching.index_name)
         _check(index, vector, searching)
         scope = _split(index, searching.condition)
-        floats = vectors.query(vector.dimensions, searching.numbers)
-        if floats is None:
-            raise ValidationException(f"{INVALID}SearchVector must contain 32-bit floating point numbers")
         pace.before(_STEPS)
-        entries, scores = _found(reader, index, vector, scope, searching.top, floats, context)
+        entries, scores = _found(reader, index, vector, scope, searching.top, searching.floats, context)
         shown = [_shown(entry, vector, searching.project) for entry in entries]
         sizes = [_size(item, vector) for item in shown]
         if sum(sizes) > VECTOR_ANSWER_BYTES_MAX:
@@ -121,8 +119,11 @@ def _searching(request: Request) -> _Searching:
     if request.get("ProjectionExpression") is not None:
         project = expressions.projection(request["ProjectionExpression"], subs)
     subs.check_all_used()
-    numbers = _numbers(request["SearchVector"])
-    return _Searching(request["IndexName"], numbers, count, condition, project)
+    elements = request["SearchVector"]
+    floats = vectors.query(_numbers(elements))
+    if floats is None:
+        raise ValidationException(_NO_FLOATS)
+    return _Searching(request["IndexName"], floats, len(elements), count, condition, project)
 
 
 def _number(element: Any) -> Any:
@@ -140,10 +141,12 @@ def _numbers(elements: list[AttributeValue]) -> list[str]:
     given.clear()
     for element in elements:
         pace.step()
-        admit_value(element)
-        if "N" not in element:
-            raise ValidationException(f"{INVALID}SearchVector must contain only numbers")
-        given.append(element["N"])
+        if type(_number(element)) is not str:
+            admit_value(element)
+        try:
+            given.append(numbers.normalise(element["N"]))
+        except (KeyError, ValidationException):
+            raise ValidationException(_NO_FLOATS) from None
     return given
 
 
@@ -162,19 +165,25 @@ def _open(table: Table, name: str) -> tuple[Index, Vector]:
 
 def _check(index: Index, vector: Vector, searching: _Searching) -> None:
     """Check the vector and the condition of a search against an index."""
-    if len(searching.numbers) != vector.dimensions:
+    if searching.dimensions != vector.dimensions:
         raise ValidationException(
-            f"Input search vector dimension {len(searching.numbers)} does not match vector index dimension "
+            f"Input search vector dimension {searching.dimensions} does not match vector index dimension "
             f"{vector.dimensions}"
         )
     types, condition = dict(index.attributes()), searching.condition
     for leaf in [leaf for part in condition.parts for leaf in leaves(part)]:
-        if leaf.attribute not in types:
+        type_ = types.get(leaf.attribute)
+        if type_ is None:
             raise ValidationException(
-                f"Invalid SearchConditionExpression: Attribute is not in the SearchSchema: {leaf.attribute}"
+                "SearchConditionExpression must not contain any attributes that is not in SearchSchema. "
+                f"Invalid attribute: {leaf.attribute}"
             )
-        if any(types[leaf.attribute] not in condition.values[name] for name in leaf.operands):
-            raise ValidationException(f"{INVALID}Condition parameter type does not match schema type")
+        for operand in [condition.values[name] for name in leaf.operands]:
+            if type_ not in operand:
+                raise ValidationException(
+                    f"Type of '{leaf.attribute}' attribute in SearchConditionExpression ({kind(operand)}) "
+                    f"does not match type in search schema ({type_})"
+                )
 
 
 class _Scope(NamedTuple):
@@ -188,9 +197,10 @@ def _split(index: Index, condition: SearchCondition) -> _Scope:
     """The partition that a condition chooses, and the rest of the condition.
 
     One conjunct must compare the HASH of the index by `=`, and no other may name it. [docs] for a HASH that
-    is missing or has another comparator, [assumed] for the rest.
+    is missing or has another comparator, [report] dynoxide's captures of August 2026 for an empty value,
+    [assumed] for the rest.
     """
-    hashes = [name for name, _ in index.key.partition]
+    hashes = {attribute.name: attribute for attribute in index.key.partition}
     if not hashes:
         return _Scope(partition_of([]), condition)
     rest: list[Choice] = []
@@ -202,10 +212,9 @@ def _split(index: Index, condition: SearchCondition) -> _Scope:
             raise ValidationException(f"Invalid SearchConditionExpression: {INVALID_OPERATOR}")
         elif part.comparator != "=":
             raise ValidationException(f"Invalid SearchConditionExpression: {INVALID_COMPARATOR}")
-        elif values:
-            raise ValidationException(_HASH_TWICE)
         else:
-            values.append(condition.values[part.operands[0]])
+            value = condition.values[part.operands[0]]
+            values.append(keys.checked(value, hashes[part.attribute], is_sort=False))
     if not values:
         raise ValidationException(_NO_HASH)
     return _Scope(partition_of(values), SearchCondition(tuple(rest), condition.values))
@@ -247,7 +256,7 @@ def _shown(entry: Item, vector: Vector, project: Projection | None) -> Item:
         from hashrange.vectors import matrix  # a search has already imported it
 
         texts = matrix.texts_of(entry[vector.attribute])
-        entry[vector.attribute] = {"L": [{"N": numbers.normalise(text)} for text in texts]}
+        entry[vector.attribute] = {"L": [{"N": text} for text in texts]}
     return entry if project is None else project.apply(entry)
 
 

@@ -108,6 +108,8 @@ def update(request: Request, scope: str, level: int = 1) -> Write:
         # dynamodb-conformance pull request 178
         is_too_deep = level != 1 and subs.uses_deeper(NESTING_LEVELS_MAX)
         change = update_of_text
+    if request.get("AttributeUpdates") is not None:
+        legacy.check_updates(request["AttributeUpdates"])
     condition = parameters.write_condition(request, subs)
     if request.get("AttributeUpdates") is not None:
         change = legacy.attribute_updates(request["AttributeUpdates"])

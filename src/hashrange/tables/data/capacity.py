@@ -1,10 +1,11 @@
 """Read and write units, and the ConsumedCapacity of an answer.
 
 A read unit is 4 KB read strongly consistent; eventually consistent reads cost half, transactions double.
-A write unit is 1 KB of the larger of the item before and after. In a transaction, writes cost double on the
-table, but not on its indexes (measured on the service: dynoxide pull request 188). A change of an index entry
-costs on the index too: one write for an entry that is added, removed or changed, two for an entry that moves
-to another key. Units are reported as float, as DynamoDB does.
+A write unit is 1 KB of the larger of the item before and after; a vector counts by its dimensions there
+(`vectors.billed_size`), and by its digits in reads. In a transaction, writes cost double on the table, but
+not on its indexes (measured on the service: dynoxide pull request 188). A change of an index entry costs on
+the index too: one write for an entry that is added, removed or changed, two for an entry that moves to
+another key. Units are reported as float, as DynamoDB does.
 
 A write whose condition fails consumes write units of its table, and none of its indexes. Their number follows
 from the existing item or, if it is larger, the item of the put ("DynamoDB read and write operations";
@@ -39,7 +40,7 @@ _NO_BYTES: Final[dict[str, float]] = {}
 
 _SEARCH_BYTES_OF_DIMENSION: Final = 30.6875
 _SEARCH_BYTES_OF_RESULT: Final = 65
-_VECTOR_BYTES_OF_DIMENSION: Final = 4
+VECTOR_BYTES_OF_DIMENSION: Final = 4
 
 
 class WriteUnits:
@@ -76,7 +77,7 @@ def search_bytes(dimensions: int, results: int, size: int, vectors: int) -> floa
     """The bytes of a search in an index with so many `dimensions`. `size` are the bytes of the attributes in
     the answer, vectors not counted; `vectors` is how many vectors it holds."""
     examined = _SEARCH_BYTES_OF_DIMENSION * dimensions + _SEARCH_BYTES_OF_RESULT * results
-    returned = size + _VECTOR_BYTES_OF_DIMENSION * dimensions * vectors
+    returned = size + VECTOR_BYTES_OF_DIMENSION * dimensions * vectors
     return max(examined + returned, float(VECTOR_REQUEST_BYTES_MIN))
 
 
@@ -124,12 +125,13 @@ class Consumed:
             else:
                 self.add_index(name, index_units, is_global=index is not None and index.is_global)
 
-    def wire(self, mode: str, *, splits: bool = False) -> dict[str, Any]:
+    def wire(self, mode: str, *, splits: bool = False, refused: float = 0.0) -> dict[str, Any]:
         """The ConsumedCapacity of an answer; `mode` is TOTAL or INDEXES.
 
-        A transaction `splits`: it also says whether the units are of reading or writing.
+        A transaction `splits`: it also says whether the units are of reading or writing. `refused` are units
+        that only the total shows.
         """
-        total = self.table + sum(self.global_.values()) + sum(self.local.values())
+        total = self.table + sum(self.global_.values()) + sum(self.local.values()) + refused
         answer: dict[str, Any] = {"TableName": self.table_name, "CapacityUnits": total}
         split = None
         if splits:

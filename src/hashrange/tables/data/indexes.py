@@ -78,8 +78,8 @@ def check_update(
     """Like `check_item`, for an item that an update changed from `before` to `after`.
 
     If the item already had an unsuitable key attribute before, the error has another text, and an index that
-    is being filled accepts the item. The error has that text too if the attribute is one of `computed`, which
-    the update did not take from its request.
+    is being filled or has vectors accepts the item. The error has that text too if the attribute is one of
+    `computed`, which the update did not take from its request.
     """
     _check(table, after, before, _EMPTY_UPDATED_INDEX_KEY, computed)
 
@@ -107,11 +107,13 @@ def _check_keys(
             length += len(content)
             continue
         unchanged = before is not None and before.get(attribute.name) == value
-        if unchanged and index.backfilling:
+        if unchanged and (index.backfilling or index.vector is not None):
             continue
         if attribute.type in value:
             what = "string" if attribute.type == "S" else "binary"
             raise EmptyKey(empty.format(what=what, index=index.name, name=attribute.name))
+        if index.vector is not None:
+            raise vectors.mismatch(index, attribute, value)
         if unchanged or attribute.name in computed:
             raise ValidationException(_UNSUPPORTED_INDEX_KEY)
         raise ValidationException(
@@ -140,7 +142,7 @@ def _check_key_size(index: Index, item: Item, before: Item | None, computed: fro
         return
     part, size, maximum = too_long
     if before is not None and all(before.get(name) == item.get(name) for name, _ in part):
-        if index.backfilling:
+        if index.backfilling or index.vector is not None:
             return
         raise ValidationException(_TOO_LONG_INDEX_KEY)
     if any(name in computed for name, _ in part):  # [assumed], as of a wrong type

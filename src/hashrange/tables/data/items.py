@@ -16,7 +16,7 @@ from hashrange.errors import INVALID, ItemCollectionSizeLimitExceededException, 
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background import backfill, builds, expiry, lag
-from hashrange.tables.data import indexes, records
+from hashrange.tables.data import indexes, records, vectors
 from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, entry_bytes, write_units
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions.table import Index, Table
@@ -52,6 +52,13 @@ def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
     if table.is_plain:
         change.units = WriteUnits(units, NO_INDEXES)
         return
+    if table.vectors:
+        units = write_units(
+            max(
+                vectors.billed_size(table, change.old_item or {}, old_size),
+                vectors.billed_size(table, change.new_item or {}, new_size),
+            )
+        )
 
     index_units: dict[str, int] = {}
     for move in moves:

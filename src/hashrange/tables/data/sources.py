@@ -30,17 +30,18 @@ def open_source(
     table: Table, index_name: str | None, *, consistent: bool, vector: str = VECTOR_QUERIED
 ) -> Source:
     """The table, or its index of that name. Raises `ValidationException` if it cannot be read in this way;
-    with the text `vector` if it is a vector index."""
+    with the text `vector` if it is a vector index, except that a consistent Query hears of that first
+    ([report] dynoxide's captures of August 2026, extenddb)."""
     if index_name is None:
         return Source(table, None)
     index = table.index(index_name)
     if index is None:
         raise ValidationException(f"The table does not have the specified index: {index_name}")
     if index.is_global:
+        if consistent and (index.vector is None or vector == VECTOR_QUERIED):
+            raise ValidationException(_GSI_CONSISTENT)
         if index.vector is not None:
             raise ValidationException(vector)
-        if consistent:
-            raise ValidationException(_GSI_CONSISTENT)
         if index.backfilling or index.status in ("CREATING", "DELETING"):
             raise ValidationException(f"Cannot read from backfilling global secondary index: {index_name}")
     return Source(table, index)

@@ -23,17 +23,20 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from decimal import Context, Decimal
 from hashlib import blake2b
 from itertools import islice
-from struct import Struct, error
+from struct import Struct
 from typing import Any, Final, NamedTuple
 
 from hashrange.encoding import PARTITION_BYTES
-from hashrange.errors import INVALID, ValidationException
+from hashrange.errors import ValidationException
 from hashrange.limits import NUMBER_DIGITS_MAX
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.definitions.table import Index, Vector
-from hashrange.values import Item, kind
+from hashrange.tables.data.capacity import VECTOR_BYTES_OF_DIMENSION
+from hashrange.tables.definitions.table import Index, KeyAttribute, Table, Vector
+from hashrange.values import AttributeValue, Item, item_size, kind
+from hashrange.values.numbers import normalise
 
 LOG: Final = b"log"
 _FROM: Final = b"from"
@@ -43,6 +46,13 @@ KEPT_CHANGES: Final = 10_000
 
 _DIGEST_BYTES: Final = 8
 FLOAT_MAX: Final = 3.4028234663852886e38
+_FLOAT_MAX_SHOWN: Final = "3.4028235E38"
+_INFINITE: Final = 2**128 - 2**103
+"""The smallest number that is rounded to infinity: half a step above the largest float."""
+
+_INVALID: Final = "One or more parameter values were invalid. "
+_FLOAT: Final = "32-bit floating point number"
+_ALL_DIGITS: Final = Context(prec=NUMBER_DIGITS_MAX)
 
 _FLOATS: Final[dict[int, Struct]] = {}
 
@@ -50,44 +60,60 @@ _FLOATS: Final[dict[int, Struct]] = {}
 def check(index: Index, vector: Vector, item: Item, before: Item | None) -> None:
     """Raise `ValidationException` if `item` has a vector, or a filter attribute, that the index cannot hold.
 
-    An index that is being filled accepts what the item had `before`. The service's messages differ by region
-    in their beginning; these are those of us-east-1 ([report] extenddb pull request 306). [docs] for the
-    words of a wrong size, [assumed] for what follows "Invalid type for parameter".
+    An update may keep what the item had `before`: the index left the item out, and still does ([report]
+    dynoxide). The words: [report] paritysuite's and dynoxide's captures of August to October 2026, us-east-1.
     """
     for attribute in vector.filters:
         value = item.get(attribute.name)
-        if value is None or attribute.type in value or _stays(index, attribute.name, item, before):
-            continue
-        raise ValidationException(
-            f"{INVALID}Type mismatch for Index Key {attribute.name} Expected: {attribute.type} "
-            f"Actual: {kind(value)} IndexName: {index.name}"
-        )
+        if value is not None and attribute.type not in value and not _stays(attribute.name, item, before):
+            raise mismatch(index, attribute, value)
     value = item.get(vector.attribute)
     if value is not None:
         problem = _problem(vector, value)
-        if problem and not _stays(index, vector.attribute, item, before):
-            raise ValidationException(f"{INVALID}{problem}. IndexName: {index.name}")
+        if problem and not _stays(vector.attribute, item, before):
+            raise ValidationException(f"{_INVALID}{problem} IndexName: {index.name}")
 
 
-def _stays(index: Index, name: str, item: Item, before: Item | None) -> bool:
-    return index.backfilling and before is not None and before.get(name) == item.get(name)
+def mismatch(index: Index, attribute: KeyAttribute, value: AttributeValue) -> ValidationException:
+    """The error for an attribute of the search schema that has another type."""
+    return ValidationException(
+        f"{_INVALID}Attribute '{attribute.name}' type mismatch. Expected: {attribute.type}, "
+        f"Actual: {kind(value)}. IndexName: {index.name}"
+    )
+
+
+def _stays(name: str, item: Item, before: Item | None) -> bool:
+    return before is not None and before.get(name) == item.get(name)
 
 
 def _problem(vector: Vector, value: dict[str, Any]) -> str:
-    """What is wrong with a vector; "" if nothing is."""
+    """What is wrong with a vector; "" if nothing is. Some of the texts have no full stop."""
     name, members = vector.attribute, value.get("L")
     if members is None:
-        return f"Invalid type for parameter {name}, Expected: L, Actual: {kind(value)}"
+        return f"Invalid type for parameter {name}, Expected: {_FLOAT} list"
     if len(members) != vector.dimensions:
         return f"Invalid size for parameter {name}, Expected: {vector.dimensions}, Actual: {len(members)}"
     for place, member in enumerate(members):
         number = member.get("N")
         if number is None:
-            return f"Invalid type for parameter {name}[{place}], Expected: N, Actual: {kind(member)}"
-        # Shorter texts are smaller numbers: a text in normal form has no exponent.
-        if len(number) > NUMBER_DIGITS_MAX and abs(float(number)) > FLOAT_MAX:
-            return f"Invalid value for parameter {name}[{place}], Expected: a 32-bit floating point number"
+            return f"Invalid type for parameter {name}[{place}], Expected: {_FLOAT}, Actual: {kind(member)}."
+        if _is_beyond(number):
+            return (
+                f"Invalid value for parameter {name}[{place}], Value: {_scientific(number)} is outside valid "
+                f"range [-{_FLOAT_MAX_SHOWN}, {_FLOAT_MAX_SHOWN}]."
+            )
     return ""
+
+
+def _is_beyond(number: str) -> bool:
+    """Whether a number in normal form, rounded to a 32-bit float, would be infinite."""
+    # Shorter texts are smaller numbers: a text in normal form has no exponent.
+    return len(number) > NUMBER_DIGITS_MAX and abs(int(number.partition(".")[0])) >= _INFINITE
+
+
+def _scientific(number: str) -> str:
+    """A number in normal form as Java shows it: 1E+39."""
+    return str(Decimal(number).normalize(_ALL_DIGITS))
 
 
 def fits(vector: Vector, item: Item) -> bool:
@@ -98,10 +124,36 @@ def fits(vector: Vector, item: Item) -> bool:
     return all(name not in item or type_ in item[name] for name, type_ in vector.filters)
 
 
+def billed_size(table: Table, item: Item, size: int) -> int:
+    """The bytes that a write of `item`, which has `size` bytes, is charged for: a vector counts as 4 bytes
+    for each dimension, whatever its digits.
+
+    [report] paritysuite's captures of October 9, 2026, in two regions. A list of another length, which the
+    filling of an index has left out, counts as any other list [assumed].
+    """
+    rest, floats = dict(item), 0
+    for vector in table.vectors:
+        value = rest.get(vector.attribute)
+        if value is not None and len(value.get("L", ())) == vector.dimensions:
+            del rest[vector.attribute]
+            floats += len(vector.attribute.encode()) + VECTOR_BYTES_OF_DIMENSION * vector.dimensions
+    # The other attributes are measured, because the numbers of a vector take longer.
+    return item_size(rest) + floats if floats else size
+
+
 def packed(vector: Vector, value: dict[str, Any]) -> dict[str, str]:
     """The value that the vector attribute has in an index entry, for a sound vector."""
-    floats = floats_of(vector.dimensions).pack(*[float(member["N"]) for member in value["L"]])
+    floats = _rounded(vector.dimensions, [float(member["N"]) for member in value["L"]])
     return {"B": b64encode(floats).decode()}
+
+
+def _rounded(dimensions: int, numbers: list[float]) -> bytes:
+    """The nearest 32-bit floats of numbers that are not beyond their range."""
+    try:
+        return floats_of(dimensions).pack(*numbers)
+    except OverflowError:
+        # A number just below half the step to infinity, where the 64-bit float has already been rounded up.
+        return floats_of(dimensions).pack(*[min(max(number, -FLOAT_MAX), FLOAT_MAX) for number in numbers])
 
 
 def floats_of(dimensions: int) -> Struct:
@@ -112,12 +164,14 @@ def floats_of(dimensions: int) -> Struct:
     return struct
 
 
-def query(dimensions: int, numbers: list[str]) -> bytes | None:
+def query(numbers: list[str]) -> bytes | None:
     """The vector of a search as floats; None if a number is beyond their range."""
+    wide = list(map(float, numbers))
     try:
-        return floats_of(dimensions).pack(*map(float, numbers))
-    except (OverflowError, error):
-        return None
+        return floats_of(len(wide)).pack(*wide)
+    except OverflowError:
+        is_beyond = any(_is_beyond(normalise(number)) for number in numbers)
+        return None if is_beyond else _rounded(len(wide), wide)
 
 
 # ------------------------------------------------------------------------------------- the log

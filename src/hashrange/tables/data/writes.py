@@ -19,7 +19,7 @@ from hashrange.errors import (
 )
 from hashrange.limits import ITEM_BYTES_MAX
 from hashrange.storage.api import Transaction
-from hashrange.tables.data import holds, indexes, items, keys, records
+from hashrange.tables.data import holds, indexes, items, keys, records, vectors
 from hashrange.tables.data.capacity import NO_INDEXES, WriteUnits, write_units
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions.table import Table
@@ -183,10 +183,10 @@ def perform(
         # Reported before a failed condition.
         raise ValidationException(UPDATED_ITEM_TOO_LARGE)
     if write.condition is not None and not write.condition(old_item or {}):
-        raise _refused(write, old)
+        raise _refused(table, write, old)
     if write.action == "check":
         checked = ItemChange(table, partition, sort, old, old_item, old, old_item)
-        checked.units = WriteUnits(write_units(checked.old_size), NO_INDEXES)
+        checked.units = WriteUnits(_units(table, old), NO_INDEXES)
         return checked
 
     new: bytes | None = write.record
@@ -203,13 +203,22 @@ def perform(
     return change
 
 
-def _refused(write: Write, old: bytes | None) -> ConditionalCheckFailedException:
+def _units(table: Table, record: bytes | None) -> int:
+    """The write units of a stored item."""
+    if record is None:
+        return write_units(0)
+    size = records.size_of(record)
+    if table.vectors:
+        size = vectors.billed_size(table, records.item_of(record), size)
+    return write_units(size)
+
+
+def _refused(table: Table, write: Write, old: bytes | None) -> ConditionalCheckFailedException:
     """The error of a write whose condition failed. It is made here, because a variable of the function that
     raises it would make a reference cycle with its traceback."""
     members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
     error = ConditionalCheckFailedException(CONDITION_FAILED, **members)
-    sizes = [records.size_of(record) for record in (old, write.record) if record is not None]
-    error.units = write_units(max(sizes, default=0))
+    error.units = max(_units(table, old), _units(table, write.record))
     return error
 
 

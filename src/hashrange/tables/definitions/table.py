@@ -379,6 +379,12 @@ class Table(msgspec.Struct, frozen=True, dict=True):
         """Whether a write changes only the item: there is no index, stream, expiry or history."""
         return not self.needs_old_item and self.history is None
 
+    @cached_property
+    def vectors(self) -> tuple[Vector, ...]:
+        """One vector of its vector indexes for each attribute that holds vectors."""
+        found = {index.vector.attribute: index.vector for index in self.indexes if index.vector is not None}
+        return tuple(found.values())
+
     def index(self, name: str) -> Index | None:
         """The index called `name`, or None."""
         for index in self.indexes:
