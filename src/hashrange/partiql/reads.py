@@ -143,7 +143,8 @@ def select(
     limit: int | None,
     token: str | None,
 ) -> Selected:
-    """One page of a SELECT; if the turn ends, `begun` keeps what was read. Raises `ValidationException`."""
+    """One page of a SELECT; if the turn ends, `begun` may keep what was read. Raises
+    `ValidationException`."""
     prepared = bound.prepared
     statement = prepared.statement
     assert isinstance(statement, Select)
@@ -185,8 +186,7 @@ def select(
             matching, fetched_units = sources.fetch(reader, source, read, matching, consistent=consistent)
         items = shown(matching, project)
     except pace.TurnOver:
-        # A page that fetches begins again: an entry and its item have to be of one moment.
-        if not fetches:
+        if way != "get":  # PostgreSQL's cache, which may be old, knows single records
             begun.keep(source, walk)
         raise
     units = sum(capacity.read_units(size, consistent=consistent) for size in walk.sizes())

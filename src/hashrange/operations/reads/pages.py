@@ -55,7 +55,7 @@ def read(
     page: Page | None,
 ) -> Billed:
     """The answer that shows a page of the records `candidates`, and its bill. `page` is the part of the page
-    that was read before; if the turn ends, `begun` keeps it. Members are in DynamoDB's order."""
+    that was read before; if the turn ends, `begun` may keep it. Members are in DynamoDB's order."""
     shows = reading.select != "COUNT"
     fetches = shows and _needs_fetch(source, reading)
     project = reading.project.apply if reading.project is not None else None
@@ -77,9 +77,7 @@ def read(
         elif shows:
             result["Items"] = records.list_of(page.records) if page.shown is None else page.shown
     except pace.TurnOver:
-        # A page that fetches begins again: an entry and its item have to be of one moment.
-        if not fetches:
-            begun.keep(source, page)
+        begun.keep(source, page)
         raise
     result["Count"] = len(page.records)
     result["ScannedCount"] = page.scanned
