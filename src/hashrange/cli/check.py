@@ -66,8 +66,8 @@ Examples:
     "repairs",
     is_flag=True,
     help="Accept the loss: make a sound store of the readable records, correct index entries, totals, sizes "
-    "and expiry queues, delete records that no table owns, then check again. DIR/damaged-N keeps changed files "
-    "and these records.",
+    "and expiry queues, delete records that no table owns, then check again. DIR/damaged-N keeps changed "
+    "files and these records.",
 )
 def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> None:
     """Verify STORE, a data directory or a URL such as postgresql://user@host/database, and print a line for

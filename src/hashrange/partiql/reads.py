@@ -120,6 +120,11 @@ class _Walk:
         self.goes_on = True
         return _Start(ranges.key_in(source, reached), ranges.position_after(source, reached))
 
+    def cut_off(self) -> None:
+        """Forget the partitions that begin after the end of the page, if fetching items has shortened it."""
+        while self.page.last is not None and len(self.began) > 1 and self.began[-1] >= self.page.size:
+            self.began.pop()
+
     def sizes(self) -> list[int]:
         """The bytes read from each partition."""
         ends = [*self.began[1:], self.page.size]
@@ -178,12 +183,14 @@ def select(
     fetches = project is not None and bool(sources.missing_attributes(source, project.attributes))
     read: list[bytes] = []
     if fetches:
+        limit = sources.FETCHED_MAX if limit is None else min(limit, sources.FETCHED_MAX)
         rows = sources.noted(rows, read)
     matching, fetched_units = page.records, 0.0
     try:
         ranges.read_page(rows, limit=limit, test=_test(access, bound), page=page)
         if fetches:
-            matching, fetched_units = sources.fetch(reader, source, read, matching, consistent=consistent)
+            matching, fetched_units = sources.fetch(reader, source, read, page, consistent=consistent)
+            walk.cut_off()
         items = shown(matching, project)
     except pace.TurnOver:
         if way != "get":  # PostgreSQL's cache, which may be old, knows single records

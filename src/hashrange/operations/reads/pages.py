@@ -59,8 +59,10 @@ def read(
     shows = reading.select != "COUNT"
     fetches = shows and _needs_fetch(source, reading)
     project = reading.project.apply if reading.project is not None else None
+    limit = reading.limit
     entries: list[bytes] = []
     if fetches:
+        limit = sources.FETCHED_MAX if limit is None else min(limit, sources.FETCHED_MAX)
         candidates = sources.noted(candidates, entries)
     show = project if shows and not fetches else None
     if page is None:
@@ -68,11 +70,9 @@ def read(
     result: Answer = {}
     fetched_units = 0.0
     try:
-        ranges.read_page(candidates, limit=reading.limit, test=reading.test, show=show, page=page)
+        ranges.read_page(candidates, limit=limit, test=reading.test, show=show, page=page)
         if fetches:
-            kept, fetched_units = sources.fetch(
-                reader, source, entries, page.records, consistent=reading.consistent
-            )
+            kept, fetched_units = sources.fetch(reader, source, entries, page, consistent=reading.consistent)
             result["Items"] = records.list_of(kept, project)
         elif shows:
             result["Items"] = records.list_of(page.records) if page.shown is None else page.shown
