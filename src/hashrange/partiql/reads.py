@@ -197,9 +197,8 @@ def select(
             begun.keep(source, walk)
         raise
     units = sum(capacity.read_units(size, consistent=consistent) for size in walk.sizes())
-    last, last_key = page.last or walk.cut, None
-    if last is not None:
-        last_key = ranges.key_in(source, last)
+    last = page.last or walk.cut
+    last_key = None if last is None else ranges.key_in(source, last)
     next_token = None if last_key is None else _token(bound, _AFTER_RECORD, last_key)
     if next_token is None and walk.before is not None:
         next_token = _token(bound, _AT_PARTITION, {source.key.partition[0].name: walk.before})
