@@ -9,7 +9,15 @@ from collections import defaultdict
 from pathlib import Path
 
 from hostile.run import Run, Tally
-from hostile.server import attacked, built, place_of, problems_of, with_small_caches
+from hostile.server import (
+    EVERY_OPTION,
+    attacked,
+    built,
+    place_of,
+    problems_of,
+    with_options,
+    with_small_caches,
+)
 
 
 def _summary(tally: Tally) -> str:
@@ -41,8 +49,11 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--interpreted", action="store_true", help="do not use the compiled hot path")
+    parser.add_argument("--every-option", action="store_true", help="delays, deliveries and more")
     arguments = parser.parse_args()
     server = with_small_caches(built(arguments.interpreted))
+    if arguments.every_option:
+        server = with_options(server, *EVERY_OPTION)
     print(f"{server.title}: {server.version()}, seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="hashrange-hostile-") as directory:
         with attacked(server, Path(directory)) as target:

@@ -137,8 +137,7 @@ class Target:
         types = [{"AttributeName": "pk", "AttributeType": "S"}]
         create = {"TableName": CONTROL, "KeySchema": key, "AttributeDefinitions": types}
         self.ask("CreateTable", {**create, "BillingMode": "PAY_PER_REQUEST"})
-        while self.ask("DescribeTable", {"TableName": CONTROL})["Table"]["TableStatus"] != "ACTIVE":
-            pass
+        self._wait(CONTROL, "ACTIVE")
         self.ask("PutItem", {"TableName": CONTROL, "Item": CONTROL_ITEM})
 
     def check_control(self) -> None:
@@ -156,7 +155,7 @@ class Target:
         }
         counted = self.ask("UpdateItem", update)["Attributes"]["n"]["N"]
         assert counted == str(self.control_count), f"counted {counted} where {self.control_count} is right"
-        scanned = self.ask("Scan", {"TableName": CONTROL})
+        scanned = self.ask("Scan", {"TableName": CONTROL, "ConsistentRead": True})
         assert scanned["Count"] == 2, f"the control table has {scanned['Count']} items"
 
     def renew_tables(self) -> dict[str, list[Json]]:
@@ -165,8 +164,10 @@ class Target:
             if name != CONTROL:
                 self._delete(name)
         for create in (seeds.CREATE_MAIN, seeds.CREATE_PLAIN, seeds.CREATE_OTHER):
+            self._wait(create["TableName"], "")
             with suppress(CallError):
                 self.ask("CreateTable", create)
+            self._wait(create["TableName"], "ACTIVE")
         self.ask("PutItem", {"TableName": seeds.MAIN, "Item": seeds.ITEM})
         return seeds.stream_requests(self.ask)
 
@@ -178,6 +179,14 @@ class Target:
             if "LastEvaluatedTableName" not in page:
                 return
             start = {"ExclusiveStartTableName": page["LastEvaluatedTableName"]}
+
+    def _wait(self, name: str, status: str) -> None:
+        """Wait until a table has this status; "": until it does not exist, if it is being deleted."""
+        shown = "DELETING"
+        while shown in ("CREATING", "UPDATING", "DELETING") and shown != status:
+            shown = ""
+            with suppress(CallError):
+                shown = self.ask("DescribeTable", {"TableName": name})["Table"]["TableStatus"]
 
     def _delete(self, name: str) -> None:
         with suppress(CallError):
