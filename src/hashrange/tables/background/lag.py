@@ -64,7 +64,7 @@ def enqueue(
     index's table."""
     txn.append(LAG_SPACE, CHANGE, _ENCODE.encode(Change(due, index.space, before, after)))
     if not index.lags:
-        _mark_indexes(txn, full_name, True, index.space)
+        mark_indexes(txn, full_name, True, index.space)
 
 
 def arrive(txn: Transaction, names: dict[int, str], now: float, delay_seconds: float, limit: Limit) -> Done:
@@ -109,7 +109,7 @@ def arrive(txn: Transaction, names: dict[int, str], now: float, delay_seconds: f
         txn.put(LAG_SPACE, _MARK, b"", changes_[taken - 1][0] + b"\x00")
     if not delay_seconds and not more and taken == len(changes_):
         for name in sorted(set(names.values())):
-            _mark_indexes(txn, name, False)
+            mark_indexes(txn, name, False)
     return Done(taken, damages, more and taken == len(changes_))
 
 
@@ -150,7 +150,7 @@ def lagging(tables: Iterable[Table]) -> dict[int, str]:
     return {index.space: table.full_name for table in tables for index in table.indexes if index.lags}
 
 
-def _mark_indexes(txn: Transaction, full_name: str, lags: bool, space: int | None = None) -> None:
+def mark_indexes(txn: Transaction, full_name: str, lags: bool, space: int | None = None) -> None:
     """Store whether the index with the space, or each index of the table, lags."""
     table = catalog.find_full(txn, full_name)
     if table is not None:

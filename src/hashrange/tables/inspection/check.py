@@ -139,6 +139,11 @@ def _check_table(engine: Readable, table: Table, latest: int, report: Progress) 
         yield Problem(table.full_name, f"the changes for lagging indexes cannot be decoded: {error}")
         waiting = {index.space for index in table.indexes}
     settled = [index for index in table.indexes if not index.backfilling and index.space not in waiting]
+    for index in table.indexes:
+        if index.is_global and index.space in waiting and not index.lags:
+            message = "changes of the index wait, but later ones would not wait for them"
+            put_right = partial(lag.mark_indexes, full_name=table.full_name, lags=True, space=index.space)
+            yield Problem(table.full_name, message, index.name, mend=put_right)
     yield from _Walk(engine, table, None, report).run(_Items(table, settled))
     for index in table.indexes:
         yield from _Walk(engine, table, index, report).run(_Entries(table, index, index in settled))
