@@ -204,7 +204,7 @@ def _repaired(store: Path) -> str:
         return f"check --repair raised {done.exception!r}"
     if done.exit_code == 2 and "cannot be repaired" in done.output:
         return "given up"
-    # If the definition of the table was lost, the records stay, for anyone who wants to look at them.
+    # If the definition of the table cannot be decoded, the records stay.
     if done.exit_code != 0 and "no table owns it" not in done.output:
         return f"check --repair exits with {done.exit_code}: {done.output!r}"
     try:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
 from pathlib import Path
 
 from hostile.run import Run, Tally
-from hostile.server import attacked, built, place_of, with_small_caches
+from hostile.server import (
+    EVERY_OPTION,
+    attacked,
+    built,
+    place_of,
+    problems_of,
+    with_options,
+    with_small_caches,
+)
 
 
 def _summary(tally: Tally) -> str:
@@ -42,29 +49,23 @@ def main() -> int:
     parser.add_argument("--mutations", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--interpreted", action="store_true", help="do not use the compiled hot path")
+    parser.add_argument("--every-option", action="store_true", help="delays, deliveries and more")
     arguments = parser.parse_args()
     server = with_small_caches(built(arguments.interpreted))
+    if arguments.every_option:
+        server = with_options(server, *EVERY_OPTION)
     print(f"{server.title}: {server.version()}, seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="hashrange-hostile-") as directory:
         with attacked(server, Path(directory)) as target:
             run = Run(target, arguments.seed, lambda line: print(line, flush=True))
             tally = run.play(arguments.mutations)
-            command = server.command(0, Path(directory))
-            environment = server.environment(0)
         log = target.new_log()
         if "Traceback" in log:
             tally.log_errors.append(place_of(log))
-        python, data = command[0], str(Path(directory) / "data")
-        checked = subprocess.run(
-            [python, "-m", "hashrange", "check", data],
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-        )
+        problems = problems_of(server, Path(directory))
     print(_summary(tally))
-    print(checked.stdout + checked.stderr)
-    is_good = tally.is_good and checked.returncode == 0
+    print(problems or "the store is sound")
+    is_good = tally.is_good and not problems
     print("GOOD" if is_good else "FAILED")
     return 0 if is_good else 1
 

@@ -26,7 +26,16 @@ from typing import Any, Final
 
 from bench.connection import Connection
 from bench.wire import Request, render
-from hostile.server import Target, attacked, built, error_lines, with_small_caches
+from hostile.server import (
+    EVERY_OPTION,
+    Target,
+    attacked,
+    built,
+    error_lines,
+    problems_of,
+    with_options,
+    with_small_caches,
+)
 
 Json = dict[str, Any]
 
@@ -40,6 +49,7 @@ _NOTE_SECONDS: Final = 30.0
 _ANSWER_SECONDS_MAX: Final = 60.0
 _BACKUPS_MAX: Final = 20
 _ITEMS: Final = 5
+_KINESIS: Final = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
 _ARN: Final = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
 
@@ -98,7 +108,7 @@ class Mixer:
         self._steps: list[Callable[[str], None]] = [
             *(self._create, self._delete, self._put, self._read, self._tag, self._expire, self._record),
             *(self._index, self._stream, self._back_up, self._restore, self._restore_moment),
-            *(self._export, self._import, self._bulk),
+            *(self._export, self._import, self._bulk, self._transact, self._vectors, self._deliver),
         ]
 
     def play(self, seconds: float, note: Callable[[str], None]) -> Report:
@@ -142,7 +152,7 @@ class Mixer:
 
     @staticmethod
     def _fill_bucket(bucket: Path) -> None:
-        (bucket / "in").mkdir(parents=True)
+        (bucket / "in").mkdir(parents=True, exist_ok=True)
         rows = ({"Item": {"pk": {"S": f"imported {number}"}}} for number in range(_ITEMS))
         (bucket / "in" / "items.json").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
@@ -158,6 +168,11 @@ class Mixer:
             "Projection": {"ProjectionType": "ALL"},
         }
         given = _table(table, "pk", "group") | {"GlobalSecondaryIndexes": [by_group]}
+        if self._is_likely(0.3):
+            given["AttributeDefinitions"] += _types("sk", "other")
+            given["KeySchema"] = _keys("pk", "sk")
+            local = {"IndexName": "local", "KeySchema": _keys("pk", "other")}
+            given["LocalSecondaryIndexes"] = [{**local, "Projection": {"ProjectionType": "KEYS_ONLY"}}]
         if self._is_likely(0.5):
             given["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
         self._ask("CreateTable", **given)
@@ -168,9 +183,26 @@ class Mixer:
 
     def _put(self, table: str) -> None:
         for number in range(_ITEMS):
-            item = {"pk": {"S": f"{number}"}, "group": {"S": f"{self._count}"}, "other": {"S": "x" * 100}}
-            self._ask("PutItem", TableName=table, Item=item)
-        self._ask("PutItem", TableName=table, Item=item, ConditionExpression="attribute_not_exists(pk)")
+            self._ask("PutItem", TableName=table, Item=self._item(number))
+        only_new = {"ConditionExpression": "attribute_not_exists(pk)"}
+        self._ask("PutItem", TableName=table, Item=self._item(number), **only_new)
+
+    def _item(self, number: int) -> Json:
+        """An item with this key and new values, which is soon to expire if it is among the first two."""
+        item: Json = {"pk": {"S": f"{number}"}, "sk": {"S": "s"}, "other": {"S": "x" * 100}}
+        item["group"] = {"S": f"{self._count % 7}"}
+        item["until"] = {"N": str(int(time.time()) + (1 if number < 2 else 3_600))}
+        item["vector"] = {"L": [{"N": str(self._random.random())}, {"N": "1"}]}
+        return item
+
+    def _transact(self, table: str) -> None:
+        other = f"table-{self._random.randrange(TABLES)}"
+        puts = [{"Put": {"TableName": table, "Item": self._item(number)}} for number in range(_ITEMS)]
+        for delete in ({"pk": {"S": "0"}}, {"pk": {"S": "0"}, "sk": {"S": "s"}}):
+            if other != table:
+                gone = {"Delete": {"TableName": other, "Key": delete}}
+                self._ask("TransactWriteItems", TransactItems=[*puts, gone])
+            self._ask("DeleteItem", TableName=table, Key=delete)
 
     def _read(self, table: str) -> None:
         self._ask("Scan", TableName=table)
@@ -207,6 +239,23 @@ class Mixer:
             name = self._random.choice(("groups", "others"))
             given |= {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": name}}]}
         self._ask("UpdateTable", **given)
+
+    def _vectors(self, table: str) -> None:
+        index = {
+            "IndexName": "near",
+            "VectorAttribute": {"AttributeName": "vector"},
+            "Projection": {"ProjectionType": "ALL"},
+            "Dimensions": 2,
+            "DistanceFunction": "COSINE",
+        }
+        change = {"Create": index} if self._is_likely(0.6) else {"Delete": {"IndexName": "near"}}
+        self._ask("UpdateTable", TableName=table, VectorIndexUpdates=[change])
+
+    def _deliver(self, table: str) -> None:
+        change = "Enable" if self._is_likely(0.6) else "Disable"
+        self._ask(f"{change}KinesisStreamingDestination", TableName=table, StreamArn=_KINESIS)
+        action = "ENABLE" if self._is_likely(0.5) else "DISABLE"
+        self._ask("UpdateContributorInsights", TableName=table, ContributorInsightsAction=action)
 
     def _stream(self, table: str) -> None:
         wanted = (
@@ -267,8 +316,9 @@ class Mixer:
         self._ask("ListBulkOperations")
 
 
-def _keys(attribute: str) -> list[Json]:
-    return [{"AttributeName": attribute, "KeyType": "HASH"}]
+def _keys(*attributes: str) -> list[Json]:
+    kinds = zip(attributes, ("HASH", "RANGE"), strict=False)
+    return [{"AttributeName": attribute, "KeyType": kind} for attribute, kind in kinds]
 
 
 def _types(*attributes: str) -> list[Json]:
@@ -289,19 +339,23 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--usual-caches", action="store_true", help="the caches of `hashrange serve`")
     parser.add_argument("--interpreted", action="store_true", help="do not use the compiled hot path")
+    parser.add_argument("--every-option", action="store_true", help="delays, deliveries and more")
     given = parser.parse_args(None if arguments is None else list(arguments))
     server = built(given.interpreted)
     if not given.usual_caches:
         server = with_small_caches(server)
+    if given.every_option:
+        server = with_options(server, *EVERY_OPTION)
     print(f"{server.title}: {server.version()}, seed {given.seed}", flush=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="hashrange-growth-") as directory,
-        attacked(server, Path(directory)) as target,
-    ):
-        report = Mixer(target, given.seed).play(given.minutes * 60, lambda line: print(line, flush=True))
+    with tempfile.TemporaryDirectory(prefix="hashrange-growth-") as directory:
+        with attacked(server, Path(directory)) as target:
+            report = Mixer(target, given.seed).play(given.minutes * 60, lambda line: print(line, flush=True))
+        problems = problems_of(server, Path(directory))
     print(report)
-    print("GOOD" if report.is_good else "FAILED")
-    return 0 if report.is_good else 1
+    print(problems or "the store is sound")
+    is_good = report.is_good and not problems
+    print("GOOD" if is_good else "FAILED")
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":

@@ -538,10 +538,13 @@ REQUESTS: dict[str, list[Json]] = {
 def stream_requests(ask: Ask) -> dict[str, list[Json]]:
     """Requests that read the stream of MAIN, with the ARN, shards and iterators that it has now."""
     arn = ask("DescribeTable", {"TableName": MAIN})["Table"]["LatestStreamArn"]
-    shard = ask("DescribeStream", {"StreamArn": arn})["StreamDescription"]["Shards"][0]["ShardId"]
-    where = {"StreamArn": arn, "ShardId": shard}
-    iterator = ask("GetShardIterator", {**where, "ShardIteratorType": "TRIM_HORIZON"})["ShardIterator"]
-    records = ask("GetRecords", {"ShardIterator": iterator})["Records"]
+    for shown in ask("DescribeStream", {"StreamArn": arn})["StreamDescription"]["Shards"]:
+        shard = shown["ShardId"]
+        where = {"StreamArn": arn, "ShardId": shard}
+        iterator = ask("GetShardIterator", {**where, "ShardIteratorType": "TRIM_HORIZON"})["ShardIterator"]
+        records = ask("GetRecords", {"ShardIterator": iterator})["Records"]
+        if records:
+            break
     number = records[0]["dynamodb"]["SequenceNumber"]
     return {
         "DescribeStream": [{"StreamArn": arn, "Limit": 10, "ExclusiveStartShardId": shard}],

@@ -8,12 +8,22 @@ from pathlib import Path
 import orjson
 import pytest
 
+from bench.servers import running
 from hostile.answers import find_fault
 from hostile.growth import Mixer, Report
 from hostile.mutations import KINDS, Mutator, encode
 from hostile.run import Run, Tally
 from hostile.seeds import Seeds, missing_operations
-from hostile.server import attacked, error_lines, place_of, this_python
+from hostile.server import (
+    EVERY_OPTION,
+    Target,
+    attacked,
+    error_lines,
+    place_of,
+    problems_of,
+    this_python,
+    with_options,
+)
 from hostile.shrinking import shrink
 
 MUTATIONS = 3_000
@@ -149,6 +159,18 @@ def test_mixed_control_operations_succeed_and_leave_no_error(tmp_path: Path) -> 
     assert report.errors == []
     assert report.refused() == set()
     assert len(report.succeeded()) > 25
+
+
+def test_a_store_is_sound_after_mixed_operations_with_every_option_and_then_with_none(tmp_path: Path) -> None:
+    plain = this_python(memory=False)
+    for number, server in enumerate((with_options(plain, *EVERY_OPTION), plain)):
+        with running(server, tmp_path) as started:
+            mixer = Mixer(Target(started), number)
+            for _ in range(STEPS):
+                mixer.step()
+            report = mixer.end()
+        assert report.errors == []
+        assert problems_of(plain, tmp_path) == ""
 
 
 def test_memory_that_ends_above_its_bound_is_reported() -> None:

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+import postgres
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.storage.postgres import PostgresEngine
 from hashrange.tables.background import expiry, lag, sweeps
 from hashrange.tables.data import items, records
 from hashrange.tables.definitions import catalog
@@ -42,6 +47,8 @@ _HISTORIES = settings(
     report_multiple_bugs=False,
 )
 _STEPS = ("put", "delete", "update", "update", "index", "index", "expiry", "sweep", "sweep", "time")
+_MEANWHILE = ("put", "delete", "update", "index", "no index", "drop")
+_COMING_AND_GOING = ("put", "put", "delete", "update", "update", "index", "no index", "drop", "sweep", "time")
 _LATE = {
     "GlobalSecondaryIndexUpdates": [{"Create": strategies.index_request(strategies.LATE_INDEX)}],
     "AttributeDefinitions": [
@@ -49,14 +56,17 @@ _LATE = {
         {"AttributeName": "b", "AttributeType": "B"},
     ],
 }
+_NOT_LATE = {"GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": strategies.LATE_INDEX.name}}]}
 
 
 class History:
-    """A database under one of the settings, and what is done to it."""
+    """A database under one of the settings, and what is done to it. `servers` are all that serve its store,
+    under settings of their own; `database` is the one that the next step is for."""
 
     def __init__(self, delays: Settings, engine: Engine | None = None) -> None:
         self.clock = ManualClock(strategies.START)
         self.database = Database(engine or MemoryEngine(), settings=delays, clock=self.clock)
+        self.servers = [self.database]
         self.definitions = strategies.definitions()
         self.keys: dict[str, list[Item]] = {definition.name: [] for definition in self.definitions}
         for definition in self.definitions:
@@ -78,13 +88,15 @@ class History:
         waiting = True
         while waiting:
             self.clock.advance(10)
-            self.database.settle()
+            for server in self.servers:
+                server.settle()
             waiting = bool(self.database.engine.read(lag.waiting_spaces))
 
     def restart(self) -> None:
         """Go on with what the engine holds."""
         before = self.database
         self.database = Database(before.engine, settings=before.settings, clock=self.clock)
+        self.servers[self.servers.index(before)] = self.database
 
     def step(self, data: st.DataObject, steps: tuple[str, ...] = _STEPS) -> None:
         definition = data.draw(st.sampled_from(self.definitions))
@@ -107,6 +119,11 @@ class History:
             self.database.execute(f"{step.title()}Item", request)
         elif step == "index":
             self.database.execute("UpdateTable", {"TableName": "global", **_LATE})
+        elif step == "no index":
+            self.database.execute("UpdateTable", {"TableName": "global", **_NOT_LATE})
+        elif step == "drop":
+            self.database.execute("DeleteTable", {"TableName": name})
+            self.database.execute("CreateTable", strategies.create_request(definition))
         elif step == "expiry":
             specification = {"AttributeName": strategies.TTL_ATTRIBUTE, "Enabled": data.draw(st.booleans())}
             request = {"TableName": name, "TimeToLiveSpecification": specification}
@@ -190,11 +207,11 @@ class Killed(BaseException):
 
 
 class Interrupted:
-    """An engine in memory that does something before a bite of background work writes what follows from the
-    records that the bite has read."""
+    """An engine that does something before a bite of background work writes what follows from the records
+    that the bite has read."""
 
-    def __init__(self) -> None:
-        self._engine = MemoryEngine()
+    def __init__(self, engine: Any = None) -> None:
+        self._engine = engine or MemoryEngine()
         self.before_write: Callable[[], None] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -242,3 +259,49 @@ def test_builds_take_in_what_happens_between_their_reads_and_writes(
         history.settle()
         assert list(check(engine)) == []
         engine.read(recompute)
+
+
+@pytest.fixture(params=["memory", "embedded", "postgres"])
+def two_engines(request: pytest.FixtureRequest) -> Callable[[], Any]:
+    """Makes a context with two engines over one new store, or with one engine twice."""
+
+    @contextmanager
+    def opened() -> Iterator[list[Any]]:
+        with ExitStack() as stack:
+            engines: list[Any] = [MemoryEngine()] * 2
+            if request.param == "embedded":
+                engines = [EmbeddedEngine(stack.enter_context(TemporaryDirectory()))] * 2
+            elif request.param == "postgres":
+                url, schema = request.getfixturevalue("postgres_url"), postgres.new_schema()
+                engines = [PostgresEngine(url, schema=schema) for _ in range(2)]
+            for engine in engines:
+                stack.callback(engine.close)
+            yield engines
+
+    return opened
+
+
+@_HISTORIES
+@given(data=st.data())
+def test_delays_that_differ_and_indexes_that_go_leave_nothing_behind(
+    two_engines: Callable[[], Any], data: st.DataObject
+) -> None:
+    """Two servers, or one that is started again, of which only one delays global indexes; indexes and tables
+    are deleted and made again, also while a bite of background work is under way."""
+    with pytest.MonkeyPatch.context() as patch, two_engines() as engines:
+        patch.setattr(sweeps, "BITE_ITEMS", 3)
+        first, second = map(Interrupted, engines)
+        history = History(Settings(gsi_delay_seconds=5.0), first)
+        history.servers.append(Database(second, clock=history.clock))
+        history.fill(data)
+        for _ in range(data.draw(st.integers(1, 25))):
+            history.database = data.draw(st.sampled_from(history.servers))
+            interrupted: Any = history.database.engine
+            if data.draw(st.booleans()):
+                interrupted.before_write = partial(history.step, data, _MEANWHILE)
+            history.step(data, _COMING_AND_GOING)
+            interrupted.before_write = None
+        assert list(check(first)) == []
+        history.settle()
+        assert list(check(first)) == []
+        first.read(recompute)

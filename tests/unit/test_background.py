@@ -225,6 +225,52 @@ def test_no_change_is_lost_of_an_index_that_is_younger_than_the_list_of_units() 
     assert world.problems() == []
 
 
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_change_that_waits_is_not_made_after_a_newer_one(restarts: bool) -> None:
+    """Neither by the server that is started again without the delay, nor beside a server without one."""
+    world = World(gsi_delay_seconds=30.0)
+    world.create("table")
+    world.index("table")
+    for value in ("a", "b"):
+        world.put("table", 1, g={"S": value})
+    assert world.table("table").indexes[0].lags
+    delaying, world.database = world.database, Database(world.engine, clock=world.clock)
+    world.put("table", 1, g={"S": "c"})
+    if not restarts:
+        world.clock.advance(40)
+        delaying.settle()
+    world.database.settle()
+    assert world.count("table", "by-g") == 1
+    assert world.problems() == []  # so it is the entry of c
+    assert not world.table("table").indexes[0].lags
+    world("DeleteItem", TableName="table", Key={"p": {"N": "1"}})
+    assert world.engine.read(lag.next_due) is None  # at once: nothing waits any more
+    assert world.count("table", "by-g") == 0
+    assert world.problems() == []
+
+
+@pytest.mark.parametrize("anew", [True, False])
+@pytest.mark.parametrize("drops", ["index", "table"])
+def test_changes_of_an_index_that_has_gone_are_dropped(drops: str, anew: bool) -> None:
+    world = World(gsi_delay_seconds=5.0)
+    world.create("table")
+    world.index("table")
+    world.put("table", 1)
+    names = lag.lagging([world.table("table")])  # as a sweep lists them, before it comes to the queue
+    if drops == "table":
+        world("DeleteTable", TableName="table")
+    else:
+        delete = {"Delete": {"IndexName": "by-g"}}
+        world("UpdateTable", TableName="table", GlobalSecondaryIndexUpdates=[delete])
+    if anew:
+        if drops == "table":
+            world.create("table")
+        world.index("table")
+    arrive = partial(lag.arrive, names=names, now=NOW + 10, delay_seconds=5.0, limit=Limit(10))
+    assert world.engine.write(arrive).handled == 1
+    assert world.problems() == []
+
+
 @pytest.mark.parametrize(
     ("partition", "sort", "unit"),
     [(b"table", b"/bad", "table bad"), (logs.STREAM, b"/bad\x00label", "stream bad/label")],

@@ -18,9 +18,12 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.database import Database
+from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import read_manifest
+from hashrange.tables.data import records
+from hashrange.tables.definitions import catalog
 
 ITEMS = 400
 
@@ -28,6 +31,7 @@ ITEMS = 400
 _WRITER = """
 import os, random, sys
 from hashrange.database import Database
+from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 
 directory, count = sys.argv[1], int(sys.argv[2])
@@ -152,6 +156,27 @@ def test_a_hole_in_the_log_is_reported_and_repaired_without_its_records(data: Pa
     lost = set(range(ITEMS)) - items(data)
     assert len(lost) == 1
     assert problems(data) == []
+
+
+def test_records_that_no_table_owns_are_kept_in_a_file_and_deleted(data: Path) -> None:
+    item = {"p": {"S": "nobody's"}}
+    engine = EmbeddedEngine(data)
+
+    def body(txn: Transaction) -> int:
+        space = catalog.new_space(txn)
+        txn.put(space, b"p", b"1", records.pack(item, 9))
+        txn.put(space, b"p", b"2", b"no item")
+        return space
+
+    space = engine.write(body)
+    engine.close()
+    assert problems(data) == [f"store: space {space} holds records, but no table owns it"]
+    assert run(data, "--repair").exit_code == 0
+    kept = (data / f"damaged-1/space-{space}.jsonl").read_text().splitlines()
+    other = {"Record": [b"p".hex(), b"2".hex(), b"no item".hex()]}
+    assert [orjson.loads(line) for line in kept] == [{"Item": item}, other]
+    assert problems(data) == []
+    assert items(data) == set(range(ITEMS))
 
 
 def test_the_log_is_deleted(data: Path) -> None:

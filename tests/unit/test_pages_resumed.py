@@ -1,24 +1,31 @@
-"""A page that outlives its turn goes on where it was, and shows what a page that was read at once shows."""
+"""A page of a table that outlives its turn goes on where it was; a page of an index begins again, because
+items move there. Both show what a page that was read at once shows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from threading import Event
+from pathlib import Path
+from threading import Event, get_ident
 from typing import Any
 
 import msgspec
 import orjson
 import pytest
 
+import postgres
 from hashrange import pace
 from hashrange.database import Caller, Database
 from hashrange.pace import turns
+from hashrange.storage.contract.loops import Loop
+from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.storage.postgres import PostgresEngine
 from hashrange.tables.data import ranges
 from hashrange.tables.definitions import catalog
 
 CALLER = Caller()
 ITEMS = 60
+BY_I = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "i", "KeyType": "RANGE"}]
 CREATE = {
     "TableName": "table",
     "KeySchema": [
@@ -29,10 +36,7 @@ CREATE = {
     "LocalSecondaryIndexes": [
         {
             "IndexName": "by-i",
-            "KeySchema": [
-                {"AttributeName": "p", "KeyType": "HASH"},
-                {"AttributeName": "i", "KeyType": "RANGE"},
-            ],
+            "KeySchema": BY_I,
             "Projection": {"ProjectionType": "KEYS_ONLY"},
         }
     ],
@@ -96,15 +100,14 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         selecting("p = 'a'", source='"table"."by-i"', columns="n", filtered=False),
     ),
 }
-FETCH = ("query that fetches", "select that fetches")
+OF_INDEXES = ("query of an index", "query that fetches", "select of an index", "select that fetches")
 
 
 class Stopping:
-    """A memory engine whose event loop's turn is over after some records; `read` counts records, `between`
-    runs when the turn is over."""
+    """An engine whose event loop's turn is over after some records; `records` counts them."""
 
-    def __init__(self, after: int) -> None:
-        self.inner = MemoryEngine()
+    def __init__(self, after: int, inner: Any = None) -> None:
+        self.inner = inner or MemoryEngine()
         self.after = after
         self.records = 0
 
@@ -190,10 +193,187 @@ def test_a_page_goes_on_where_its_turn_was_over(name: str, after: int) -> None:
     answer, aside = asked(stopped, name)
     assert answer == expected
     assert aside or at_once < after
-    if name not in FETCH:  # which begin again
+    if name not in OF_INDEXES:
         assert engine.records <= at_once + 1
     for database in (plain, stopped):
         database.close()
+
+
+class Between:
+    """Workers that call `between` before each piece of work."""
+
+    def __init__(self, workers: Any, between: Callable[[], None]) -> None:
+        self._workers = workers
+        self._between = between
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._workers, name)
+
+    def start(self, work: Callable[[], None]) -> Any:
+        def after_between() -> None:
+            self._between()
+            work()
+
+        return self._workers.start(after_between)
+
+
+LONG = "x" * 2_500
+"""Of records as long as this, each looks whether the turn is over."""
+MOVES = {
+    **CREATE,
+    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "psig"],
+    "LocalSecondaryIndexes": [
+        {"IndexName": name, "KeySchema": BY_I, "Projection": {"ProjectionType": projection}}
+        for name, projection in (("local", "ALL"), ("keys", "KEYS_ONLY"))
+    ],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "global",
+            "KeySchema": [
+                {"AttributeName": "g", "KeyType": "HASH"},
+                {"AttributeName": "i", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "ALL"},
+        }
+    ],
+}
+OF_G = {"KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": {"S": "g"}, ":n": {"S": "3"}}}
+PLAIN_FILTER = {"FilterExpression": "n <> :n", "ExpressionAttributeValues": {":n": {"S": "3"}}}
+OF_P = {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": {":p": {"S": "a"}, ":n": {"S": "3"}}}
+REVERSE = {"ScanIndexForward": False}
+MOVING: dict[str, tuple[str, dict[str, Any]]] = {
+    "query of a table": ("Query", {**PLAIN_FILTER, **OF_P}),
+    "query of a table in reverse": ("Query", {**PLAIN_FILTER, **OF_P, **REVERSE}),
+    "scan of a table": ("Scan", PLAIN_FILTER),
+    "select from a table": ("ExecuteStatement", selecting("p = 'a'")),
+    **{
+        f"{operation} of the {kind} index{way}": (
+            operation,
+            {"IndexName": kind, **PLAIN_FILTER, **members, "ConsistentRead": kind == "local"},
+        )
+        for kind, of_one in (("local", OF_P), ("global", OF_G))
+        for operation, way, members in (
+            ("Query", "", of_one),
+            ("Query", " in reverse", {**of_one, **REVERSE}),
+            ("Scan", "", {}),
+        )
+    },
+    "Query of a local index that fetches": (
+        "Query",
+        {**OF_INDEX, "IndexName": "keys", "Select": "ALL_ATTRIBUTES", "ConsistentRead": True},
+    ),
+    "select from a local index": ("ExecuteStatement", selecting("p = 'a'", source='"table"."local"')),
+    "select from a global index": ("ExecuteStatement", selecting("g = 'g'", source='"table"."global"')),
+    "select from a global index, all": ("ExecuteStatement", selecting(source='"table"."global"')),
+}
+
+
+def moving_item(sort: str, place: str) -> dict[str, Any]:
+    item = {"p": "a", "s": sort, "i": place, "g": "g", "n": place, "x": LONG}
+    return {name: {"S": value} for name, value in item.items()}
+
+
+def put_of(item: dict[str, Any]) -> dict[str, Any]:
+    return {"Put": {"TableName": "table", "Item": item}}
+
+
+def removal_of(item: dict[str, Any]) -> dict[str, Any]:
+    return {"Delete": {"TableName": "table", "Key": {name: item[name] for name in "ps"}}}
+
+
+BEFORE = [moving_item(f"{number:02}", f"{number:02}") for number in range(8)]
+# Two items change their places in the order of the index, one goes and one comes.
+AFTER = [
+    *(item for item in BEFORE if item["s"]["S"] not in ("01", "02", "05")),
+    moving_item("02", "065"),
+    moving_item("05", "015"),
+    moving_item("068", "068"),
+]
+
+
+def to_state(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """The transaction that gives the table one of the two states."""
+    sorts = {item["s"]["S"] for item in items}
+    gone = [item for item in BEFORE + AFTER if item["s"]["S"] not in sorts]
+    return {"TransactItems": [put_of(item) for item in items] + [removal_of(item) for item in gone]}
+
+
+@pytest.fixture(params=["memory", "embedded", "postgres"])
+def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """An engine of each kind."""
+    if request.param == "memory":
+        return MemoryEngine()
+    if request.param == "embedded":
+        return EmbeddedEngine(tmp_path / "store")
+    return PostgresEngine(request.getfixturevalue("postgres_url"), schema=postgres.new_schema())
+
+
+def answered_on(loop: Loop, database: Database, name: str) -> tuple[dict[str, Any], bool]:
+    """The answer to a request of MOVING, and whether a worker thread gave it."""
+    operation, members = MOVING[name]
+    table = {} if operation == "ExecuteStatement" else {"TableName": "table"}
+    request = orjson.loads(orjson.dumps({**table, **members}))
+    outcomes: list[tuple[Any, Exception | None]] = []
+    threads: list[int] = []
+
+    def encode(answer: Any) -> bytes:
+        threads.append(get_ident())
+        return orjson.dumps(answer)
+
+    database.submit(operation, request, CALLER, lambda *outcome: outcomes.append(outcome), encode)
+    loop.run(lambda: bool(outcomes))
+    [(answer, error)] = outcomes
+    assert error is None, error
+    return orjson.loads(answer), threads[-1] != get_ident()
+
+
+def test_a_page_of_an_index_is_of_one_moment(any_engine: Any) -> None:
+    engine = Stopping(10**9, any_engine)
+    states = [BEFORE, AFTER]
+    with Database(engine) as database:
+        loop = Loop(engine)
+        database.deliver_on(loop.deliver, loop.defer, watch=loop.watch)
+
+        def next_state() -> None:
+            states.reverse()
+            request = orjson.loads(orjson.dumps(to_state(states[0])))
+            database.execute("TransactWriteItems", request, CALLER)
+
+        database.execute("CreateTable", orjson.loads(orjson.dumps(MOVES)), CALLER)
+        database.execute("TransactWriteItems", to_state(BEFORE), CALLER)
+        plain = database._workers
+        for name in MOVING:
+            aside = 0
+            for after in range(1, len(BEFORE) + 1):
+                database._workers = plain
+                engine.after = 10**9
+                moments = [answered_on(loop, database, name)[0]]
+                next_state()
+                moments.append(answered_on(loop, database, name)[0])
+                next_state()
+                assert moments[0] != moments[1]
+                engine.records, engine.after = 0, after
+                database._workers = Between(plain, next_state)  # type: ignore[assignment]
+                answer, was_aside = answered_on(loop, database, name)
+                aside += was_aside
+                if name.endswith("table") or "table in" in name:
+                    check_mixed(answer["Items"], *(moment["Items"] for moment in moments))
+                else:
+                    assert answer in moments, f"{name}, after {after} records"
+                if states[0] is AFTER:
+                    next_state()
+            assert aside >= len(BEFORE) - 2, name
+        database._workers = plain
+
+
+def check_mixed(items: list[Any], *moments: list[Any]) -> None:
+    """Each item of the page is as it was at one of the moments, none is there twice, and none is missing that
+    was there at both."""
+    names = [item["s"]["S"] for item in items]
+    assert len(set(names)) == len(names)
+    always = set.intersection(*({item["s"]["S"] for item in moment} for moment in moments))
+    assert always <= set(names)
+    assert all(any(item in moment for moment in moments) for item in items)
 
 
 def test_a_page_of_a_table_that_was_made_anew_begins_again() -> None:

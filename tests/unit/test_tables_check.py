@@ -14,7 +14,7 @@ from hashrange.encoding import PARTITION_BYTES
 from hashrange.storage.api import Transaction
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import backfill, builds, expiry
+from hashrange.tables.background import backfill, builds, expiry, lag
 from hashrange.tables.data import records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
@@ -303,6 +303,27 @@ def test_records_that_no_table_owns_are_found(engine: MemoryEngine) -> None:
     assert all(message.endswith("holds records, but no table owns it") for message in found)
 
 
+def test_records_that_no_table_owns_are_deleted_by_a_repair(engine: MemoryEngine) -> None:
+    def do(txn: Transaction) -> None:
+        for space in (catalog.new_space(txn), catalog.new_space(txn) + 5):
+            txn.put(space, b"p", b"s", b"v")
+            txn.count(space, 1, -3)
+
+    engine.write(do)
+    found = list(mending.mend(engine))
+    assert [problem.orphan is not None for problem in found] == [True, True]
+    assert problems(engine) == []
+
+
+def test_a_repair_keeps_the_records_of_a_table_whose_definition_is_spoilt(engine: MemoryEngine) -> None:
+    before = engine.read(lambda reader: catalog.open_any(reader, "everything", ""))
+    spoilt = encode_definition(before)[:-1]
+    engine.write(lambda txn: txn.put(CATALOG_SPACE, b"table", b"/everything", spoilt))
+    assert list(mending.mend(engine)) == []
+    assert engine.read(lambda reader: len(list(reader.scan_space(before.space))))
+    assert any("no table owns it" in problem.message for problem in problems(engine))
+
+
 def test_a_spoilt_definition_is_found(engine: MemoryEngine) -> None:
     def do(txn: Transaction, table: Table) -> None:
         txn.put(CATALOG_SPACE, b"table", b"/everything", encode_definition(table)[:-1])
@@ -350,6 +371,20 @@ def test_an_index_that_lags_is_compared_with_itself_only() -> None:
     clock.advance(11)
     database.sweep()
     assert problems(engine) == []
+
+
+def test_an_index_that_would_not_wait_for_its_waiting_changes_is_found_and_put_right() -> None:
+    engine = MemoryEngine()
+    clock = ManualClock(NOW)
+    database = Database(engine, clock=clock, settings=Settings(gsi_delay_seconds=10))
+    create_table(database, "everything")
+    fill(database, "everything")
+    table = engine.read(lambda reader: catalog.open_any(reader, "everything", ""))
+    engine.write(lambda txn: lag.mark_indexes(txn, "everything", False))
+    waiting = "changes of the index wait, but later ones would not wait for them"
+    assert {problem.message for problem in problems(engine)} == {waiting}
+    list(mending.mend(engine))
+    assert engine.read(lambda reader: catalog.open_any(reader, "everything", "")) == table
 
 
 def test_a_table_whose_index_is_half_filled_has_no_problems() -> None:

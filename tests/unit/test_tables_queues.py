@@ -137,7 +137,7 @@ def test_the_other_queues_begin_where_they_ended(engine: EmbeddedEngine, skips: 
     entry = Entry(b"p" * 24, b"", b"\x01\x00\x00\x00\x01{}", 1)
 
     def put(txn: Transaction, number: int) -> None:
-        lag.enqueue(txn, index, None, entry, NOW)
+        lag.enqueue(txn, "table", index, None, entry, NOW)
         tokens.claim(txn, "account", str(number), b"", NOW, 0)
         holds.hold(txn, SPACE, entry.partition, number.to_bytes(8), NOW + 1)
 
@@ -147,7 +147,7 @@ def test_the_other_queues_begin_where_they_ended(engine: EmbeddedEngine, skips: 
 
     later = NOW + DAY
     engine.write(many)
-    done = engine.write(partial(lag.arrive, spaces={}, now=later, delay_seconds=0, limit=Limit(RECORDS)))
+    done = engine.write(partial(lag.arrive, names={}, now=later, delay_seconds=0, limit=Limit(RECORDS)))
     assert done.handled == RECORDS
     assert engine.write(partial(tokens.forget_expired, now=later, limit=RECORDS)) == RECORDS
     assert engine.write(partial(holds.forget_expired, now=later, hold_seconds=1, limit=RECORDS)) == RECORDS

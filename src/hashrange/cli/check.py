@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -12,11 +13,13 @@ import click
 import orjson
 
 from hashrange.cli.stores import is_url, needs_driver
+from hashrange.files.durable import sync_directory
+from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError, StoreDamaged
 from hashrange.storage.moving import Numbers
 from hashrange.tables import formats
 from hashrange.tables.inspection.check import check
-from hashrange.tables.inspection.mending import mend
+from hashrange.tables.inspection.mending import kept_lines, mend
 from hashrange.tables.inspection.owners import owners
 from hashrange.tables.inspection.problems import Problem
 
@@ -62,8 +65,9 @@ Examples:
     "--repair",
     "repairs",
     is_flag=True,
-    help="Accept the loss: make a sound store of the readable records, keep changed files in DIR/damaged-N, "
-    "correct index entries, totals, sizes and expiry queues, then check again.",
+    help="Accept the loss: make a sound store of the readable records, correct index entries, totals, sizes "
+    "and expiry queues, delete records that no table owns, then check again. DIR/damaged-N keeps changed "
+    "files and these records.",
 )
 def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> None:
     """Verify STORE, a data directory or a URL such as postgresql://user@host/database, and print a line for
@@ -181,7 +185,7 @@ def _lost(store: StoredRecords, first: int, last: int) -> str:
 
 def _repair(directory: Path) -> None:
     from hashrange.storage.embedded import EmbeddedEngine
-    from hashrange.storage.embedded.offline.repair import repair
+    from hashrange.storage.embedded.offline.repair import aside, repair
     from hashrange.storage.embedded.offline.salvage import StoredRecords
 
     for done in repair(directory):
@@ -192,11 +196,26 @@ def _repair(directory: Path) -> None:
     if outdated:
         return  # entries, sizes and totals follow from the items, which have to be migrated first
     engine = EmbeddedEngine(directory)
+    kept = aside(directory)
     try:
         for problem in mend(engine, progress=_progress):
+            if problem.orphan is not None:
+                engine.read(partial(_keep_records, space=problem.orphan, folder=kept))
             click.echo(f"put right: {problem}", err=True)
     finally:
         engine.close()
+
+
+def _keep_records(reader: Reader, space: int, folder: Path) -> None:
+    """Write the records of a space, which are about to be deleted, to a file."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"space-{space}.jsonl"
+    with path.open("wb") as file:
+        file.writelines(kept_lines(reader, space))
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(folder)
+    click.echo(f"the records of space {space} are kept in {path}", err=True)
 
 
 def _fields(problem: Problem) -> dict[str, str | None]:

@@ -34,6 +34,8 @@ from hashrange.tables.spaces import FIRST_TABLE_SPACE
 IMAGES_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024**2
 CLIENTS_MAX: Final = 10_000
+READ_SECONDS_MAX: Final = 60.0
+"""A read that takes no longer than this shows one moment; what has gone is kept for so much longer."""
 
 _READS: Final = frozenset({
     "BatchExecuteStatement", "BatchGetItem", "ExecuteStatement", "GetItem", "Query", "Scan",
@@ -184,7 +186,7 @@ class Eventual:
         order = self._order
         if order and order[-1].until > now + BEHIND_SECONDS_MAX:
             self._clear()
-        while order and order[0].until <= now - self.seconds:
+        while order and order[0].until <= now - self.seconds - READ_SECONDS_MAX:
             self._drop_first()
 
     def _drop_first(self) -> None:

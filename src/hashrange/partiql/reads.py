@@ -120,6 +120,11 @@ class _Walk:
         self.goes_on = True
         return _Start(ranges.key_in(source, reached), ranges.position_after(source, reached))
 
+    def cut_off(self) -> None:
+        """Forget the partitions that begin after the end of the page, if fetching items has shortened it."""
+        while self.page.last is not None and len(self.began) > 1 and self.began[-1] >= self.page.size:
+            self.began.pop()
+
     def sizes(self) -> list[int]:
         """The bytes read from each partition."""
         ends = [*self.began[1:], self.page.size]
@@ -143,7 +148,8 @@ def select(
     limit: int | None,
     token: str | None,
 ) -> Selected:
-    """One page of a SELECT; if the turn ends, `begun` keeps what was read. Raises `ValidationException`."""
+    """One page of a SELECT; if the turn ends, `begun` may keep what was read. Raises
+    `ValidationException`."""
     prepared = bound.prepared
     statement = prepared.statement
     assert isinstance(statement, Select)
@@ -177,22 +183,22 @@ def select(
     fetches = project is not None and bool(sources.missing_attributes(source, project.attributes))
     read: list[bytes] = []
     if fetches:
+        limit = sources.FETCHED_MAX if limit is None else min(limit, sources.FETCHED_MAX)
         rows = sources.noted(rows, read)
     matching, fetched_units = page.records, 0.0
     try:
         ranges.read_page(rows, limit=limit, test=_test(access, bound), page=page)
         if fetches:
-            matching, fetched_units = sources.fetch(reader, source, read, matching, consistent=consistent)
+            matching, fetched_units = sources.fetch(reader, source, read, page, consistent=consistent)
+            walk.cut_off()
         items = shown(matching, project)
     except pace.TurnOver:
-        # A page that fetches begins again: an entry and its item have to be of one moment.
-        if not fetches:
+        if way != "get":  # PostgreSQL's cache, which may be old, knows single records
             begun.keep(source, walk)
         raise
     units = sum(capacity.read_units(size, consistent=consistent) for size in walk.sizes())
-    last, last_key = page.last or walk.cut, None
-    if last is not None:
-        last_key = ranges.key_in(source, last)
+    last = page.last or walk.cut
+    last_key = None if last is None else ranges.key_in(source, last)
     next_token = None if last_key is None else _token(bound, _AFTER_RECORD, last_key)
     if next_token is None and walk.before is not None:
         next_token = _token(bound, _AT_PARTITION, {source.key.partition[0].name: walk.before})

@@ -112,6 +112,8 @@ class _Translation:
         yield CATALOG_SPACE, partition, sort, value
 
     def _table(self, table: Table) -> Table:
+        indexes_ = tuple(msgspec.structs.replace(index, lags=index.is_global) for index in table.indexes)
+        table = msgspec.structs.replace(table, indexes=indexes_)  # the next sweep ends this where none waits
         if table.updating_until <= self._now:  # 0.1.0 never ended this state: it compared the time
             table = msgspec.structs.replace(table, updating_until=0.0)
         if table.ttl is not None:

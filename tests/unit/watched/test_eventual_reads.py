@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 import postgres
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
+from hashrange.operations import REGISTRY
 from hashrange.server import running
 from hashrange.settings import Settings
 from hashrange.storage.postgres import PostgresEngine
+from hashrange.tables.definitions import catalog
 
 FIXED = Settings(eventual_reads="2")
 
@@ -172,6 +174,20 @@ def test_a_transaction_is_seen_as_a_whole(database: Database, clock: ManualClock
     clock.advance(0.002)
     assert query(database) == [("a", "open"), ("b", "open")]
     assert query(database, reverse=True) == [("b", "open"), ("a", "open")]
+
+
+def test_a_read_that_takes_long_shows_one_moment(database: Database, clock: ManualClock) -> None:
+    table = database.engine.read(lambda reader: catalog.open_active(reader, "orders", ""))
+    body = database.lab.eventual.body(
+        REGISTRY["Scan"], "Scan", {"TableName": "orders"}, Caller(),
+        lambda reader: [record for _, _, record in reader.scan_space(table.space)],
+    )  # fmt: skip
+    clock.advance(1)
+    put(database)
+    assert database.engine.read(body) == []
+    clock.advance(5)
+    put(database, "b")
+    assert database.engine.read(body) == []
 
 
 def test_a_write_that_fails_changes_nothing_that_is_seen(database: Database, clock: ManualClock) -> None:

@@ -55,12 +55,14 @@ def read(
     page: Page | None,
 ) -> Billed:
     """The answer that shows a page of the records `candidates`, and its bill. `page` is the part of the page
-    that was read before; if the turn ends, `begun` keeps it. Members are in DynamoDB's order."""
+    that was read before; if the turn ends, `begun` may keep it. Members are in DynamoDB's order."""
     shows = reading.select != "COUNT"
     fetches = shows and _needs_fetch(source, reading)
     project = reading.project.apply if reading.project is not None else None
+    limit = reading.limit
     entries: list[bytes] = []
     if fetches:
+        limit = sources.FETCHED_MAX if limit is None else min(limit, sources.FETCHED_MAX)
         candidates = sources.noted(candidates, entries)
     show = project if shows and not fetches else None
     if page is None:
@@ -68,18 +70,14 @@ def read(
     result: Answer = {}
     fetched_units = 0.0
     try:
-        ranges.read_page(candidates, limit=reading.limit, test=reading.test, show=show, page=page)
+        ranges.read_page(candidates, limit=limit, test=reading.test, show=show, page=page)
         if fetches:
-            kept, fetched_units = sources.fetch(
-                reader, source, entries, page.records, consistent=reading.consistent
-            )
+            kept, fetched_units = sources.fetch(reader, source, entries, page, consistent=reading.consistent)
             result["Items"] = records.list_of(kept, project)
         elif shows:
             result["Items"] = records.list_of(page.records) if page.shown is None else page.shown
     except pace.TurnOver:
-        # A page that fetches begins again: an entry and its item have to be of one moment.
-        if not fetches:
-            begun.keep(source, page)
+        begun.keep(source, page)
         raise
     result["Count"] = len(page.records)
     result["ScannedCount"] = page.scanned

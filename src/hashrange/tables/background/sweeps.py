@@ -189,7 +189,7 @@ def units(
             yield failing(unit, dropped_table)
         elif dropped.is_due(dropped_table, now):  # there may be many that were deleted in 35 days
             yield Unit(unit, partial(_remove_dropped, engine, dropped_table))
-    yield Unit("lagging indexes", partial(_arrive, engine, tables))
+    yield Unit("lagging indexes", partial(_arrive, engine, lag.lagging(tables)))
     yield Unit("transactions in flight", partial(_let_go, engine))
     yield Unit("tokens of transactions", partial(_forget_tokens, engine))
     yield Unit("storage", partial(_upkeep, engine), everywhere=True)
@@ -410,15 +410,14 @@ def _expire_bite(
     return Done(limit.items - left, damages, more)
 
 
-def _arrive(engine: Engine, tables: list[Table], bite: Bite) -> bool:
+def _arrive(engine: Engine, names: dict[int, str], bite: Bite) -> bool:
     """Apply a bite of the due changes to lagging indexes."""
-    if engine.read(lag.next_due) is None:
-        return False
     now, delay = bite.occasion.now, bite.occasion.settings.gsi_delay_seconds
-    spaces = lag.spaces_of_indexes(tables)
+    if (delay or not names) and engine.read(lag.next_due) is None:
+        return False
 
     def arrived(limit: Limit) -> Callable[[Transaction], Done]:
-        return partial(lag.arrive, spaces=spaces, now=now, delay_seconds=delay, limit=limit)
+        return partial(lag.arrive, names=names, now=now, delay_seconds=delay, limit=limit)
 
     def pass_over(txn: Transaction, error: str) -> list[Damage]:
         return [Damage(b"change", lag.drop_first(txn), error)]
@@ -474,7 +473,7 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
         engine.write(partial(_bring_back, name=name, label=label, now=now))
         return False
     if stream.closed is not None and stream.closed < now - logs.RETENTION_SECONDS:
-        engine.write(partial(logs.forget, stream=stream))
+        engine.write(partial(logs.forget, full_name=name, label=label))
         return False
     more = False
     if engine.read(partial(logs.trimmable, stream=stream, now=now)):

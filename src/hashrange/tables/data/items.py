@@ -62,7 +62,7 @@ def apply(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
 
     index_units: dict[str, int] = {}
     for move in moves:
-        cost = _move_entry(txn, *move, partition, sort, occasion)
+        cost = _move_entry(txn, table, *move, partition, sort, occasion)
         if cost:
             index_units[move.target.name] = cost
     if table.ttl is not None:
@@ -111,6 +111,7 @@ def _fit_collection(
 
 def _move_entry(
     txn: Transaction,
+    table: Table,
     index: Index,
     before: indexes.Entry | None,
     after: indexes.Entry | None,
@@ -127,8 +128,9 @@ def _move_entry(
         return 0
     if index.backfilling:
         builds.note(txn, backfill.build_of(index), partition, sort)
-    if index.is_global and occasion.settings.gsi_delay_seconds > 0:
-        lag.enqueue(txn, index, before, after, occasion.now + occasion.settings.gsi_delay_seconds)
+    delay = occasion.settings.gsi_delay_seconds
+    if index.is_global and (delay > 0 or index.lags):
+        lag.enqueue(txn, table.full_name, index, before, after, occasion.now + delay)
     else:
         indexes.replace(txn, index, before, after)
     cost = write_units if index.vector is None else entry_bytes

@@ -69,10 +69,12 @@ class Page:
 
 
 class Begun:
-    """What was done of a page on the event loop until the turn was over. It is made with the body, which goes
-    on from there when it runs again.
+    """What was done of a table's page on the event loop until the turn was over. It is made with the body,
+    which goes on from there when it runs again.
 
-    The rest may be read later: a page shows each item as it was at some time after the request.
+    The rest is read later, so a page shows each item as it was at some time after the request. A page of an
+    index begins again: between two moments an item may move in the order of the index, and would be shown
+    twice or not at all.
     """
 
     __slots__ = ("_kept", "_space")
@@ -82,8 +84,9 @@ class Begun:
         self._space = 0
 
     def keep(self, source: Source, part: Any) -> None:
-        """Keep a page, or more of the body's state, for the next run of the body."""
-        self._kept, self._space = part, source.space
+        """Keep a page, or more of the body's state, for the next run of the body; nothing of an index."""
+        if source.index is None:
+            self._kept, self._space = part, source.space
 
     def take(self, source: Source) -> Any:
         """What the run before has kept; None if it has kept nothing, or the table was made anew since."""

@@ -14,9 +14,10 @@ from typing import Final
 
 from hashrange import pace
 from hashrange.errors import INVALID, ValidationException
+from hashrange.limits import PAGE_BYTES_MAX, READ_UNIT_BYTES
 from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, indexes, keys, records
-from hashrange.tables.data.ranges import Source
+from hashrange.tables.data.ranges import Page, Source
 from hashrange.tables.definitions.table import Table
 
 # [report] extenddb pull request 319, measured on the service: one of them ends in a full stop
@@ -88,35 +89,55 @@ def noted(records: Iterator[bytes], read: list[bytes]) -> Iterator[bytes]:
 
 
 def fetch(
-    reader: Reader, source: Source, read: list[bytes], kept: list[bytes], *, consistent: bool
+    reader: Reader, source: Source, read: list[bytes], page: Page, *, consistent: bool
 ) -> tuple[list[bytes], float]:
-    """The table's records of the index entries `kept`, and the units of fetching, each fetch rounded up.
+    """The table's records of the index entries that `page` keeps, and the units of fetching, each fetch
+    rounded up.
 
-    Every entry that was `read` costs units, even if the filter did not keep it. `kept` has the order of
-    `read`. [report] paritysuite, captures of 2026.
+    Every entry that was `read` costs units, even if the filter did not keep it. [report] paritysuite,
+    captures of 2026. The page is cut before it exceeds 1 MB: the size of its entries, rounded up to 4 KB, and
+    that of each item, rounded up to 4 KB. Developer Guide, "Local secondary indexes".
     """
     table = source.table
+    kept, page.records = page.records, []
+    page.scanned = page.size = 0
     fetched: list[bytes] = []
     units = 0.0
-    left = 0
-    for start in range(0, len(read), _FETCHED_AT_ONCE):
+    while page.scanned < len(read):
         pace.point()
-        entries = read[start : start + _FETCHED_AT_ONCE]
+        entries = read[page.scanned : page.scanned + _fetched_next(page.scanned, units)]
         addresses = [
             (table.space, *keys.address_of_item(table.key, records.item_of(entry))) for entry in entries
         ]
         for entry, record in zip(entries, reader.get_many(addresses), strict=True):
-            is_kept = left < len(kept) and kept[left] is entry
-            left += is_kept
-            if record is not None:
-                units += capacity.read_units(records.size_of(record), consistent=consistent)
-                if is_kept:
+            size = page.size + records.size_of(entry)
+            more = 0.0 if record is None else capacity.read_units(records.size_of(record), consistent=True)
+            if capacity.read_units(size, consistent=True) + units + more > FETCHED_MAX:
+                page.last = read[page.scanned - 1]
+                return fetched, units if consistent else units / 2
+            page.scanned += 1
+            page.size = size
+            units += more
+            if len(page.records) < len(kept) and kept[len(page.records)] is entry:
+                page.records.append(entry)
+                if record is not None:
                     fetched.append(record)
-    return fetched, units
+    return fetched, units if consistent else units / 2
 
 
-_FETCHED_AT_ONCE = 64
+FETCHED_MAX: Final = PAGE_BYTES_MAX // READ_UNIT_BYTES
+"""No page fetches more items than this: the read units of 1 MB."""
+_FETCHED_FIRST: Final = 8
+_FETCHED_AT_ONCE: Final = 64
 """How many records are held at a time, some of which may be useless."""
+
+
+def _fetched_next(done: int, units: float) -> int:
+    """How many items to fetch next, after `done` items of so many units: about as many as fit into the page,
+    and few at first."""
+    if not done:
+        return _FETCHED_FIRST
+    return max(1, min(int((FETCHED_MAX - units) * done / max(units, 1.0)), _FETCHED_AT_ONCE))
 
 
 def consumed(given_name: str, source: Source, units: float, fetched_units: float = 0.0) -> capacity.Consumed:

@@ -99,6 +99,7 @@ class Index(msgspec.Struct, frozen=True):
     """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection.
 
     A vector index has a `vector`. It is also global: its entries are those of the whole table, and may lag.
+    `lags`: changes of its entries go through the queue of `background.lag`, where some may wait.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Index(msgspec.Struct, frozen=True):
     status: Literal["CREATING", "ACTIVE", "UPDATING", "DELETING"] = "ACTIVE"
     backfilling: bool = False
     vector: Vector | None = None
+    lags: bool = False
 
     @property
     def kind(self) -> Literal["local", "global", "vector"]:

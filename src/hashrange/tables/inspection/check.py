@@ -13,7 +13,8 @@ for each of these errors:
 - two tables that share a space, and records in a space that no table or stream owns.
 
 Index entries, totals, sizes of collections and places in the expiry queue follow from the items, so problems
-with these can be corrected: `mending` does that.
+with these can be corrected: `mending` does that. It also deletes the records in spaces that nothing owns, if
+all definitions can be decoded.
 
 `check` only reads. No other program or thread may write while it runs, because a change between two bites
 would look like damage. An index that is being filled, or for which changes are queued, is not compared with
@@ -75,9 +76,11 @@ def check(
     latest = numbers.stamp if numbers is not None else STAMP_MAX
     names = engine.read(lambda reader: [name for name, _ in catalog.stored_definitions(reader)])
     owners: dict[int, str] = {}
+    knows_owners = True
     for name in names:
         table = engine.read(partial(_definition, name=name))
         if isinstance(table, Problem):
+            knows_owners = False
             yield table
             continue
         for space in catalog.spaces_of(table):
@@ -87,6 +90,7 @@ def check(
         yield from _check_table(engine, table, latest, report)
     for name, deleted in engine.read(lambda reader: list(dropped.every(reader))):
         if not isinstance(deleted, dropped.Dropped):
+            knows_owners = False
             yield Problem("", f"the definition of the deleted table {name} cannot be decoded: {deleted}")
             continue
         for space in dropped.spaces_of(deleted):
@@ -103,10 +107,11 @@ def check(
                 text = f"stream {stream.label}: {message}"
                 yield Problem(stream.full_name, text, None, partition, sort)
         else:
+            knows_owners = False
             yield Problem("", f"the definition of stream {name} cannot be decoded: {stream}")
     for space in sorted(cleared & owners.keys()):
         yield Problem(owners[space], f"the records of space {space} are being deleted, but it is in use")
-    yield from _check_spaces(engine, owners, report)
+    yield from _check_spaces(engine, owners, knows_owners, report)
 
 
 def _nobody(noun: str, looked_at: int) -> None:
@@ -134,6 +139,11 @@ def _check_table(engine: Readable, table: Table, latest: int, report: Progress) 
         yield Problem(table.full_name, f"the changes for lagging indexes cannot be decoded: {error}")
         waiting = {index.space for index in table.indexes}
     settled = [index for index in table.indexes if not index.backfilling and index.space not in waiting]
+    for index in table.indexes:
+        if index.is_global and index.space in waiting and not index.lags:
+            message = "changes of the index wait, but later ones would not wait for them"
+            put_right = partial(lag.mark_indexes, full_name=table.full_name, lags=True, space=index.space)
+            yield Problem(table.full_name, message, index.name, mend=put_right)
     yield from _Walk(engine, table, None, report).run(_Items(table, settled))
     for index in table.indexes:
         yield from _Walk(engine, table, index, report).run(_Entries(table, index, index in settled))
@@ -504,7 +514,9 @@ def _wrong_image(
     return None
 
 
-def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) -> Iterator[Problem]:
+def _check_spaces(
+    engine: Readable, owners: dict[int, str], knows_owners: bool, report: Progress
+) -> Iterator[Problem]:
     """Records in spaces that no table owns, among all space numbers that were ever given."""
     try:
         end = engine.read(catalog.spaces_end)
@@ -519,10 +531,26 @@ def _check_spaces(engine: Readable, owners: dict[int, str], report: Progress) ->
     for start in range(candidates.start, candidates.stop, BITE_RECORDS):
         bite = [s for s in range(start, min(start + BITE_RECORDS, candidates.stop)) if s not in owners]
         for space in engine.read(partial(_in_use, spaces=bite)):
-            # The records stay, because their owner is not known. But no new table may get this space.
-            put_right = partial(catalog.raise_spaces_end, end=space + 1) if space >= end else None
-            yield Problem("", f"space {space} holds records, but no table owns it", mend=put_right)
+            yield _orphan(space, end, knows_owners)
         report("spaces", min(start + BITE_RECORDS, candidates.stop))
+
+
+def _orphan(space: int, end: int, knows_owners: bool) -> Problem:
+    """The problem of a space that no table owns. No table may ever get this space."""
+
+    def put_right(txn: Transaction) -> None:
+        if space >= end:
+            catalog.raise_spaces_end(txn, end=space + 1)
+        if knows_owners:
+            txn.delete_space(space)
+
+    # If a definition cannot be decoded, the records may be those of its table, and stay.
+    return Problem(
+        "",
+        f"space {space} holds records, but no table owns it",
+        mend=put_right if knows_owners or space >= end else None,
+        orphan=space if knows_owners else None,
+    )
 
 
 def _in_use(reader: Reader, spaces: list[int]) -> list[int]:

@@ -1,5 +1,8 @@
 """Puts right what the checker found, where the rest of the store says how.
 
+Records that nothing owns are deleted: no request can reach them. `kept_lines` shows them, so that they can be
+kept elsewhere before.
+
 What was being built, an index or a restored table, is built from the beginning: of what it had so far, some
 may be among the lost records.
 """
@@ -10,19 +13,20 @@ from collections.abc import Iterator
 from functools import partial
 
 import msgspec
+import orjson
 
-from hashrange.storage.api import Engine, Transaction
+from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.background import backfill, builds, restoring
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
-from hashrange.tables.inspection.check import check
+from hashrange.tables.inspection.check import check, decoded
 from hashrange.tables.inspection.problems import BITE_RECORDS, Mend, Problem, Progress
 
 PASSES_MAX = 5
 
 
 def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Problem]:
-    """Put right the problems that can be, and yield these; `check` reports the others."""
+    """Put right the problems that can be, and yield each before that; `check` reports the others."""
     yield from _build_anew(engine)
     for _ in range(PASSES_MAX):  # again, because a repair can uncover another problem at the same address
         mends: list[Mend] = []
@@ -34,6 +38,15 @@ def mend(engine: Engine, *, progress: Progress | None = None) -> Iterator[Proble
             return
         for start in range(0, len(mends), BITE_RECORDS):
             engine.write(partial(_apply, mends=mends[start : start + BITE_RECORDS]))
+
+
+def kept_lines(reader: Reader, space: int) -> Iterator[bytes]:
+    """The records of a space as lines of JSON: items as in an export, everything else in hexadecimal."""
+    for partition, sort, record in reader.scan_space(space):
+        try:
+            yield orjson.dumps({"Item": decoded(record)}) + b"\n"
+        except ValueError:
+            yield orjson.dumps({"Record": [partition.hex(), sort.hex(), record.hex()]}) + b"\n"
 
 
 def _build_anew(engine: Engine) -> Iterator[Problem]:

@@ -33,7 +33,8 @@ class Readable(Protocol):
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A problem that was found. `table` is "" if it concerns no table. `partition` and `sort` are the
-    address of the record that it concerns, None if it concerns none."""
+    address of the record that it concerns, None if it concerns none. `orphan` is the space whose records
+    `mend` deletes, because nothing owns them."""
 
     table: str
     message: str
@@ -41,6 +42,7 @@ class Problem:
     partition: bytes | None = None
     sort: bytes | None = None
     mend: Mend | None = field(default=None, compare=False, repr=False)
+    orphan: int | None = None
 
     def __str__(self) -> str:
         where = self.table or "store"

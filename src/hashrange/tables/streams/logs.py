@@ -203,10 +203,12 @@ def save(txn: Transaction, stream: Stream) -> None:
     txn.put(CATALOG_SPACE, STREAM, _place(stream.full_name, stream.label), _ENCODE.encode(stream))
 
 
-def forget(txn: Transaction, stream: Stream) -> None:
-    """Remove a stream with all its records."""
-    txn.delete(CATALOG_SPACE, STREAM, _place(stream.full_name, stream.label))
-    txn.delete_space(stream.space)
+def forget(txn: Transaction, full_name: str, label: str) -> None:
+    """Remove a stream with all its records, if it still exists."""
+    stream = find_full(txn, full_name, label)
+    if stream is not None:
+        txn.delete(CATALOG_SPACE, STREAM, _place(full_name, label))
+        txn.delete_space(stream.space)
 
 
 def _place(full_name: str, label: str) -> bytes:

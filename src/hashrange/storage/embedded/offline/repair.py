@@ -52,6 +52,14 @@ _CACHE_BYTES: Final = 32 * 1024 * 1024
 _BATCH_RECORDS: Final = 1_000
 
 
+def aside(directory: Path) -> Path:
+    """The next folder `damaged-N` of a data directory, which does not exist yet."""
+    number = 1
+    while (directory / f"damaged-{number}").exists():
+        number += 1
+    return directory / f"damaged-{number}"
+
+
 def repair(directory: Path) -> Iterator[str]:
     """Make the store in a directory sound; yields a line of text for each step.
 
@@ -76,10 +84,7 @@ class _Repair:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._rocks = directory / "rocks"
-        number = 1
-        while (directory / f"damaged-{number}").exists():
-            number += 1
-        self._aside = directory / f"damaged-{number}"
+        self._aside = aside(directory)
 
     def run(self) -> Iterator[str]:
         store = StoredRecords(self._directory, locked=True)
