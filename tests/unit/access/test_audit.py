@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 import boto3
 import orjson
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
@@ -454,7 +457,7 @@ def test_operators_see_that_the_log_fails(tmp_path: Path, monkeypatch: pytest.Mo
             audit.problem, audit.lost = "no room", 7
             shown = orjson.loads(ask("/health"))
             assert shown["status"] == "degraded"
-            assert shown["audit"] == {"problem": "no room", "lost_entries": 7}
+            assert shown["audit"] == {"problem": "no room", "lost_entries": 7, "incomplete_entries": 0}
             text = ask("/metrics")
             assert b"hashrange_audit_failing 1" in text
             assert b"hashrange_audit_lost_total 7" in text
@@ -484,6 +487,69 @@ def test_the_server_of_the_command_line(tmp_path: Path) -> None:
     assert run("verify", str(path)).exit_code == 0
     outcome = CliRunner().invoke(main, ["serve", "--memory", "--port", "0", "--audit-log", str(tmp_path)])
     assert outcome.exit_code == 2
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("Query", {"TableName": "t", "IndexName": ["x"]}),
+    ("ImportTable", {"TableCreationParameters": {"TableName": [None]}}),
+    ("GetItem", {"TableName": "t", "Key": {"\u0000": {"S": "x"}}}),
+    ("BatchGetItem", {"RequestItems": {"t": {"Keys": [[None]]}}}),
+    ("ExecuteStatement", {"Statement": [None]}),
+]
+
+
+@pytest.mark.parametrize("auth", [[], ["--auth", "soft"], ["--auth", "strict"]])
+def test_a_malformed_request_has_its_line_and_the_server_goes_on(tmp_path: Path, auth: list[str]) -> None:
+    path, users = tmp_path / "audit.jsonl", tmp_path / "users.json"
+    users.write_bytes(orjson.dumps(USERS))
+    given = [*auth, "--users", str(users)] if auth else []
+    with serving("--memory", "--audit-log", str(path), *given) as server:
+        for operation, request in WRONG:
+            assert status_of(server.endpoint, operation, request) == 400
+        assert status_of(server.endpoint, "ListTables", {}) == (400 if "strict" in auth else 200)
+    found = requests(path)
+    assert [entry["operation"] for entry in found] == [*[operation for operation, _ in WRONG], "ListTables"]
+    assert not any("incomplete" in entry for entry in found)
+
+
+def status_of(endpoint: str, operation: str, request: dict[str, Any]) -> int:
+    """The status of a request of a user without rights."""
+    headers = {"X-Amz-Target": f"DynamoDB_20120810.{operation}", "Content-Type": "application/x-amz-json-1.0"}
+    asked = AWSRequest("POST", endpoint, headers, orjson.dumps(request))
+    SigV4Auth(Credentials("AKIDBOB", "the-secret-of-bob"), "dynamodb", "us-east-1").add_auth(asked)
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=30)
+    connection.request("POST", "/", asked.body, dict(asked.headers.items()))
+    try:
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_a_line_that_cannot_be_made_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    held = opened(path)
+    held.event(event="admin", operation="\ud800")
+    numbers(held, 1)
+    held.close()
+    found = entries(path)
+    assert [entry["event"] for entry in found] == ["started", "admin", "number", "stopped"]
+    assert found[1]["incomplete"] == "TypeError"
+    assert held.incomplete == 1
+
+
+def test_the_thread_of_the_log_outlives_what_nothing_foresees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "audit.jsonl"
+    monkeypatch.setattr(log, "_RETRY_SECONDS", 0.001)
+    held = opened(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda descriptor: 1 // 0)
+        numbers(held, 1)
+        while not held.problem:
+            pass
+    held.close()
+    assert [entry["event"] for entry in entries(path)] == ["started", "number", "stopped"]
 
 
 def test_a_server_does_not_start_without_its_log(tmp_path: Path) -> None:

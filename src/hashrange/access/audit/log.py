@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hashrange.access.audit.chain import LINE_BYTES_MAX, Link, numbered, read_link
-from hashrange.access.audit.entries import Ended, KeyNames, fields_of
+from hashrange.access.audit.entries import Ended, KeyNames, fields_of, incomplete_fields_of
 from hashrange.clock import show_moment
 
 ENTRIES_MAX: Final = 20_000
@@ -46,7 +46,8 @@ class AuditError(Exception):
 class AuditLog:
     """The audit log in `path`. `now` is the machine's time in epoch seconds. Thread-safe.
 
-    `problem` says why nothing can be written, "" if all is well; `lost` and `written` count entries.
+    `problem` says why nothing can be written, "" if all is well; `lost`, `incomplete` and `written` count
+    entries.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class AuditLog:
         self.path = path
         self.problem = ""
         self.lost = 0
+        self.incomplete = 0
         self.written = 0
         self._now = now
         self._key_names = key_names
@@ -128,12 +130,12 @@ class AuditLog:
         lost = self.lost
         if not batch and lost == self._told_lost:
             return False
-        fields = [fields_of(e, self._key_names) if isinstance(e, Ended) else e for e in batch]
+        entries = list(batch)
         if lost > self._told_lost:
-            fields.append({"time": self._time(), "event": "lost", "lost": lost - self._told_lost})
+            entries.append({"time": self._time(), "event": "lost", "lost": lost - self._told_lost})
         try:
-            self._append(fields)
-        except OSError as error:
+            self._append(entries)
+        except Exception as error:  # (a thread that ends by an error would end the server)
             self._entries.extendleft(reversed(batch))
             self._fail(error)
             return False
@@ -143,10 +145,11 @@ class AuditLog:
             _log.info("the audit log is written again", extra={"fields": {"lost": self.lost}})
         return True
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         if not self.problem:
             _log.error("the audit log cannot be written", extra={"fields": {"why": str(error)}})
-        self.problem = f"{self.path} cannot be written: {error.strerror or error}"
+        why = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+        self.problem = f"{self.path} cannot be written: {why}"
         self._close_file()
 
     def _close_file(self) -> None:
@@ -155,12 +158,23 @@ class AuditLog:
                 os.close(self._file)
             self._file = None
 
-    def _append(self, entries: list[dict[str, Any]]) -> None:
+    def _line(self, entry: Entry, end: Link) -> tuple[bytes, Link]:
+        """The line of an entry. A request may have any form: one that cannot be shown has a line that says
+        so."""
+        try:
+            return end.follow(fields_of(entry, self._key_names) if isinstance(entry, Ended) else entry)
+        except Exception as error:
+            if not self.incomplete:
+                _log.error("a line of the audit log is incomplete", exc_info=error)
+            self.incomplete += 1
+            return end.follow(incomplete_fields_of(entry, error))
+
+    def _append(self, entries: list[Entry]) -> None:
         """Write entries as one: after an error none of them counts. Raises OSError."""
         end = self._end
         lines = []
-        for fields in entries:
-            line, end = end.follow(fields)
+        for entry in entries:
+            line, end = self._line(entry, end)
             lines.append(line)
         text = b"".join(lines)
         if self._file is None:
