@@ -21,6 +21,7 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 import orjson
 
+from hashrange.files.durable import private
 from hashrange.operations.context import Caller
 from hashrange.recordings import blocks, digests
 from hashrange.recordings.hashing import Hashing
@@ -95,7 +96,7 @@ class Writer:
         self._tables: set[tuple[str, str, str]] = set()
         self._lines: list[bytes] = []
         self._gathered_bytes = 0
-        self._file: IO[bytes] = path.open("xb")
+        self._file: IO[bytes] = open(path, "xb", opener=private)  # noqa: SIM115 (the thread closes it)
         self._add(Head(VERSION, now, HASHED if hashed else KEPT, by))
         self._write_block()
         self._thread = threading.Thread(target=self._run, name="hashrange-recording", daemon=True)
