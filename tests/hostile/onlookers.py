@@ -278,7 +278,7 @@ class Watched(Side):
         self.audit.close()
         self.tape.end()
         self.costs.__exit__(None, None, None)
-        audited = [orjson.loads(line) for line in self.audit.path.open("rb")]
+        audited = [orjson.loads(line) for line in self.audit.path.read_bytes().splitlines()]
         asked = sum(line["event"] == "request" for line in audited)
         # (an answer to what is no request of the API is not audited)
         others = sum(n for (_, error), n in self.plane.metrics.responses.items() if not error)
