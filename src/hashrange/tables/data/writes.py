@@ -208,8 +208,7 @@ def _refused(write: Write, old: bytes | None) -> ConditionalCheckFailedException
     raises it would make a reference cycle with its traceback."""
     members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
     error = ConditionalCheckFailedException(CONDITION_FAILED, **members)
-    sizes = [records.size_of(record) for record in (old, write.record) if record is not None]
-    error.units = write_units(max(sizes, default=0))
+    error.units = write_units(records.size_of(old) if old is not None else 0)
     return error
 
 
