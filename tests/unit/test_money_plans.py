@@ -248,7 +248,7 @@ def test_requests_are_added_up_to_minutes() -> None:
     assert shown == [("", [(60, 0.0, 3.0)]), ("by-g", [(60, 0.5, 1.0)])]
 
 
-def test_the_load_of_a_recording(tmp_path: Path) -> None:
+def test_the_load_of_a_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     entries = [
         Entry(at=70.0, operation="PutItem", seconds=0.1, tables=("orders",), write_units=3.0,
               index_units={"by-g": 1.0}),
@@ -263,6 +263,10 @@ def test_the_load_of_a_recording(tmp_path: Path) -> None:
         "2026-01-01T00:01:00.000Z,orders,,0,2\n"
         "2026-01-01T00:01:00.000Z,orders,by-g,0,1\n"
     )
+    assert not caplog.records
+    path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines[:-1])))
+    assert len(read(path)) == 2
+    assert "is cut off or damaged" in caplog.text
     path.write_bytes(blocks.compressed(encode(lines[0]) + b"\n"))
     with pytest.raises(WrongLoad, match="has consumed anything"):
         read(path)
