@@ -18,6 +18,7 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hashrange import pace
 from hashrange.costs import noting
 from hashrange.costs.noting import Items
 from hashrange.costs.record import Record, Recorder
@@ -291,6 +292,8 @@ class Passage:
         """`done`, called with the outcome that the rules decide on, after the delay that they decide on."""
 
         def ended(answer: Any, error: Exception | None) -> None:
+            # The body is done. If its turn ended an observer, the request would be done once more.
+            pace.turn().end()
             counted, size = Items(), 0
             if self.counts and error is None:
                 answer, counted = answer

@@ -15,18 +15,21 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from hashrange import pace
 from hashrange.access.judging import Gate, judge
 from hashrange.access.signatures import Verifier
 from hashrange.access.users import read
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock
 from hashrange.costs.ledger import Costs
-from hashrange.database import Database
+from hashrange.database import Caller, Database
 from hashrange.faults.armed import Faults
 from hashrange.lab.throttling import Throttling
+from hashrange.pace.turns import STEPS_TOGETHER
 from hashrange.recordings import reader
 from hashrange.recordings.writer import Writer
 from hashrange.server import REQUESTS_LOGGER, running, trace
+from hashrange.watching.sights import Sight
 from hashrange.watching.tape import Tape, recording
 
 ITEM = {"pk": {"S": "ada"}, "sk": {"N": "1"}}
@@ -128,6 +131,43 @@ def test_an_observer_that_fails_changes_no_answer_and_is_told_once(
             recorded = list(opened.entries())
             assert len(recorded) + opened.dropped == 9
             assert opened.end is not None
+
+
+class Slow:
+    """An onlooker that looks for so long that a body would be stopped."""
+
+    def __init__(self) -> None:
+        self.seen: list[Sight] = []
+
+    def see(self, sight: Sight) -> None:
+        self.seen.append(sight)
+        pace.before(STEPS_TOGETHER)
+
+
+@pytest.mark.parametrize("key", ["pk", "missed"])
+def test_a_request_is_not_done_again_because_an_onlooker_takes_long(
+    database: Database, client: Any, key: str
+) -> None:
+    """The turn of its body is over when it has its outcome."""
+    slow = Slow()
+    database.interest.show(slow, True)
+    outcomes: list[Exception | None] = []
+    request = {
+        "TableName": "orders",
+        "Key": ITEM,
+        "UpdateExpression": "ADD n :one",
+        "ConditionExpression": f"attribute_not_exists({key})",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+    for _ in range(2):
+        sent: Any = orjson.loads(orjson.dumps(request))
+        task = database.submit("UpdateItem", sent, Caller(), lambda _, e: outcomes.append(e), orjson.dumps)
+        assert task is None
+    counted = database.execute("GetItem", {"TableName": "orders", "Key": dict(ITEM)})
+    assert orjson.loads(orjson.dumps(counted))["Item"]["n"] == {"N": "1" if key == "pk" else "2"}
+    assert len(outcomes) == 2
+    assert len(slow.seen) == 3
+    assert database.interest.failures == 0
 
 
 def test_a_request_that_cannot_be_written_is_missing_and_counted(
