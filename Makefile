@@ -115,6 +115,7 @@ reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body s
 
 hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
+	PYTHONPATH=tests:. $(BIN)/python -m hostile.onlookers --mutations $$(($(MUTATIONS) / 20))
 
 .PHONY: forgeries
 forgeries: $(VENV)/.develop  ## Change signed requests in a million ways: none may be taken (N=1000000)

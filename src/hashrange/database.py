@@ -208,15 +208,21 @@ class Database:
         except CommitError as error:  # the engine has logged it once for the whole batch
             raise unacknowledged(error)  # noqa: B904 (it has its cause)
         except ServiceError as error:
-            if error.bill is not None and self.charge is not None:
-                self.charge(operation, caller, error.bill)
+            self.count_bill(operation, caller, error.bill)
             raise
-        if not entry.consumes:
-            return result  # type: ignore[no-any-return]
-        answer: Answer = result[0]
-        if self.charge is not None:
-            self.charge(operation, caller, result[1])
-        return answer
+        if entry.consumes:
+            if self.charge is not None:
+                self.count_bill(operation, caller, result[1])
+            result = result[0]
+        return result  # type: ignore[no-any-return]
+
+    def count_bill(self, operation: str, caller: Caller, bill: Bill | None) -> None:
+        """Tell `charge` what a request consumed, if anything. That `charge` fails changes no answer."""
+        if self.charge is not None and bill is not None:
+            try:
+                self.charge(operation, caller, bill)
+            except Exception as error:
+                self.interest.failed("charge", error)
 
     def _execute_watched(
         self, watch: Watch, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
@@ -235,8 +241,7 @@ class Database:
         except Exception as error:
             failure = self.translated(operation, request, error)
         if failure is None and entry.consumes:
-            if self.charge is not None:
-                self.charge(operation, caller, result[1])
+            self.count_bill(operation, caller, result[1])
             passage.bill = result[1]
             result = result[0]
         final_error, seconds = passage.end(failure, result)
@@ -578,19 +583,16 @@ class _Outcome:
     def answered(self, result: Any) -> None:
         """Deliver the answer, and charge for it."""
         if self.charges:
-            charge = self.database.charge
             result, bill = result
-            if charge is not None:
-                charge(self.operation, self.caller, bill)
+            self.database.count_bill(self.operation, self.caller, bill)
             if self.passage is not None:
                 self.passage.bill = bill
         self.done(result, None)
 
     def failed(self, error: Exception) -> None:
         """Deliver the error, and charge for what the refused request consumed."""
-        charge = self.database.charge
-        if charge is not None and isinstance(error, ServiceError) and error.bill is not None:
-            charge(self.operation, self.caller, error.bill)
+        if isinstance(error, ServiceError):
+            self.database.count_bill(self.operation, self.caller, error.bill)
         self.done(None, error)
 
 

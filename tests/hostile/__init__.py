@@ -8,6 +8,7 @@
     shrinking   a smaller request that fails in the same way
     server      a server in a process of its own: its log, its memory, its tables
     run         sends, counts, checks
+    onlookers   the same requests with everything on that looks at requests, and with nothing
 
 All mutations are drawn from a seed. Two runs of a seed differ only in ARNs and iterators, which contain
 times.

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from hashrange.clock import ManualClock
+from hashrange.database import Database
+from hashrange.errors import LimitExceededException
 from hashrange.money.counts import Minute, Series
 from hashrange.money.loads import Minutes, WrongLoad, read, read_csv, to_csv
 from hashrange.money.plans import MINUTES_MAX, compare
-from hashrange.money.scaling import Allowance, Policy, hourly, scale
+from hashrange.money.scaling import Allowance, Policy, Scaled, hourly, scale
 from hashrange.prices import published
 from hashrange.recordings import blocks
 from hashrange.recordings.lines import End, Entry, Head, encode
@@ -24,6 +27,12 @@ FIRST = 20_000 * DAY
 def minutes(*parts: tuple[float, int]) -> list[float]:
     """The units of each minute, from units a second and numbers of minutes."""
     return [units * 60 for units, number in parts for _ in range(number)]
+
+
+def alone(asked: list[float], policy: Policy = Policy()) -> Scaled:  # noqa: B008 (immutable)
+    """The outcome of reads of which there are no writes."""
+    [outcome] = scale([asked], FIRST, policy)
+    return outcome
 
 
 def changes(capacities: list[int]) -> list[tuple[int, int]]:
@@ -55,11 +64,11 @@ def changes(capacities: list[int]) -> list[tuple[int, int]]:
     ],
 )
 def test_auto_scaling(asked: list[float], expected: list[tuple[int, int]]) -> None:
-    assert changes(scale(asked, FIRST).capacities) == expected
+    assert changes(alone(asked).capacities) == expected
 
 
 def test_auto_scaling_keeps_to_its_bounds() -> None:
-    scaled = scale(minutes((1, 3), (1_000, 30), (0, 30)), FIRST, Policy(minimum=5, maximum=80))
+    scaled = alone(minutes((1, 3), (1_000, 30), (0, 30)), Policy(minimum=5, maximum=80))
     assert (min(scaled.capacities), max(scaled.capacities)) == (5, 80)
     # The alarms see what was consumed, which is hardly more than the capacity: it rises step by step.
     assert changes(scaled.capacities) == [
@@ -71,23 +80,53 @@ def test_auto_scaling_keeps_to_its_bounds() -> None:
 def test_what_was_not_used_for_300_seconds_meets_a_burst_and_the_rest_is_throttled() -> None:
     # 1,000 a second saved up 300 times the unused 30 % at most; then a minute asks for twice the capacity.
     quiet, asked = minutes((70, 20)), 200 * 60.0
-    assert scale([*quiet, asked], FIRST).throttled == 0
+    assert alone([*quiet, asked]).throttled == 0
     saved = 300 * 100
-    assert scale([*quiet, 100 * 60 + saved + 500.0], FIRST).throttled == 500
+    assert alone([*quiet, 100 * 60 + saved + 500.0]).throttled == 500
     # At the start nothing is saved.
-    assert scale([70 * 60.0, 190 * 60.0], FIRST).throttled == 190 * 60 - 100 * 60 - 30 * 60
+    assert alone([70 * 60.0, 190 * 60.0]).throttled == 190 * 60 - 100 * 60 - 30 * 60
 
 
-def test_decreases_of_a_day_are_limited() -> None:
+def test_decreases_of_a_day_are_limited_as_update_table_limits_them() -> None:
     allowance = Allowance()
     assert [allowance.take(FIRST + minute) for minute in range(5)] == [True] * 4 + [False]
-    assert not allowance.take(FIRST + 59)
-    assert [allowance.take(FIRST + minute) for minute in (60, 61, 119)] == [True, False, False]
-    # Three hours without a decrease allow three, and never more than four.
-    assert [allowance.take(FIRST + 240 + minute) for minute in range(4)] == [True, True, True, False]
-    assert [allowance.take(FIRST + 1_200 + minute) for minute in range(5)] == [True] * 4 + [False]
+    # From then on there is one an hour after the last.
+    later = [allowance.take(FIRST + minute) for minute in (62, 63, 64, 122, 123)]
+    assert later == [False, True, False, False, True]
+    # Hours without a decrease allow no more than one.
+    assert [allowance.take(FIRST + 600 + minute) for minute in range(3)] == [True, False, False]
     # The next day begins with four.
     assert [allowance.take(FIRST + DAY + minute) for minute in range(5)] == [True] * 4 + [False]
+
+
+def test_auto_scaling_decreases_when_update_table_would() -> None:
+    """The same moments, asked of a table."""
+    clock = ManualClock(FIRST * 60.0)
+    with Database.in_memory(clock=clock) as database:
+        units = {"ReadCapacityUnits": 1_000, "WriteCapacityUnits": 1}
+        key = {"KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}
+        key["AttributeDefinitions"] = [{"AttributeName": "p", "AttributeType": "S"}]
+        database.execute("CreateTable", {"TableName": "table", **key, "ProvisionedThroughput": units})
+        allowance = Allowance()
+        for minute in range(0, 2 * DAY, 7):
+            clock.set((FIRST + minute) * 60.0)
+            database.settle()
+            lower = {**units, "ReadCapacityUnits": units["ReadCapacityUnits"] - 1}
+            try:
+                database.execute("UpdateTable", {"TableName": "table", "ProvisionedThroughput": lower})
+            except LimitExceededException:
+                is_allowed = False
+            else:
+                is_allowed, units = True, lower
+            assert allowance.take(FIRST + minute) == is_allowed
+
+
+def test_decreases_of_reads_and_writes_count_together() -> None:
+    asked = minutes(*[(4_000 / 2.2**step, 16) for step in range(10)])
+    first = alone(asked)
+    both = scale([asked, asked], FIRST)
+    assert first.lowered == 5
+    assert sum(side.lowered for side in both) == 5
 
 
 def test_at_most_27_decreases_in_a_day() -> None:
@@ -98,8 +137,8 @@ def test_at_most_27_decreases_in_a_day() -> None:
 def test_a_load_that_falls_steadily_is_lowered_as_often_as_allowed() -> None:
     # Each quarter of an hour asks for less than half of the one before.
     asked = minutes(*[(4_000 / 2.2**step, 16) for step in range(10)])
-    scaled = scale(asked, FIRST)
-    assert scaled.lowered == 6  # four at once, and one after each of the two hours
+    scaled = alone(asked)
+    assert scaled.lowered == 5  # four, and one an hour after the fourth
     assert scaled.raised == 0
 
 
@@ -209,7 +248,7 @@ def test_requests_are_added_up_to_minutes() -> None:
     assert shown == [("", [(60, 0.0, 3.0)]), ("by-g", [(60, 0.5, 1.0)])]
 
 
-def test_the_load_of_a_recording(tmp_path: Path) -> None:
+def test_the_load_of_a_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     entries = [
         Entry(at=70.0, operation="PutItem", seconds=0.1, tables=("orders",), write_units=3.0,
               index_units={"by-g": 1.0}),
@@ -224,6 +263,10 @@ def test_the_load_of_a_recording(tmp_path: Path) -> None:
         "2026-01-01T00:01:00.000Z,orders,,0,2\n"
         "2026-01-01T00:01:00.000Z,orders,by-g,0,1\n"
     )
+    assert not caplog.records
+    path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines[:-1])))
+    assert len(read(path)) == 2
+    assert "is cut off or damaged" in caplog.text
     path.write_bytes(blocks.compressed(encode(lines[0]) + b"\n"))
     with pytest.raises(WrongLoad, match="has consumed anything"):
         read(path)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -16,7 +16,7 @@ from hashrange import partiql
 from hashrange.costs.record import NO_UNITS, Record
 from hashrange.errors import ServiceError
 from hashrange.operations.context import Answer, Request, table_name
-from hashrange.operations.targets import name_in, targets
+from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.partiql.access import plan
 from hashrange.partiql.statements import Select
 from hashrange.storage.api import Engine
@@ -32,6 +32,10 @@ class Places:
     tables: tuple[str, ...]
     index: str
     request_bytes: int
+
+
+NOWHERE: Final = Places((), "", 0)
+"""The places of a request about which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +54,7 @@ def places(operation: str, request: Request) -> Places:
     name, index = request.get("TableName"), request.get("IndexName")
     if isinstance(name, str):
         return Places((name_in(name),), index if isinstance(index, str) else "", size)
-    try:
-        named = targets(operation, request)
-    except Exception:  # the request has not been checked yet, and will be refused
-        return Places((), "", size)
+    named = targets_of_any(operation, request)
     tables = dict.fromkeys([target.table for target in named if target.table])
     return Places(tuple(tables), next((target.index for target in named if target.index), ""), size)
 

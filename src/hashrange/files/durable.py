@@ -1,4 +1,4 @@
-"""Files and names that survive a crash of the machine.
+"""Files and names that survive a crash of the machine, and that only their owner may read.
 
 A file is durable once it was synced, its name once its directory was.
 """
@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
+
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+
+
+def private(path: str | Path, flags: int) -> int:
+    """Open a file; a new one only its owner may read. For `open(…, opener=private)`: whatever holds values of
+    items, or secrets, is written so. Raises OSError."""
+    return os.open(path, flags | _BINARY, 0o600)
 
 
 def write_durably(path: Path, content: bytes) -> None:
     """Write a file so that a crash leaves either the whole new file or the old one."""
     new = path.with_name(path.name + ".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with open(new, "wb", opener=private) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -11,9 +11,10 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from hashrange.files.durable import private
+
 # Where this flag exists, opening a named pipe does not wait. It has no effect on regular files.
 _AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
-_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 
 _KINDS: Final = (
     (stat.S_ISDIR, "directory"),
@@ -34,13 +35,14 @@ def open_to_read(path: Path) -> BinaryIO:
 
 
 def open_to_write(path: Path) -> BinaryIO:
-    """Create a file, or empty an existing one, and open it for writing. Raises NotRegular, OSError."""
+    """Create a file that only its owner may read, or empty an existing one, and open it for writing. Raises
+    NotRegular, OSError."""
     return _open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, "wb")
 
 
 def _open(path: Path, flags: int, mode: str) -> BinaryIO:
     try:
-        descriptor = os.open(path, flags | _AT_ONCE | _BINARY, 0o666)
+        descriptor = private(path, flags | _AT_ONCE)
     except OSError as error:
         # A socket, a device without a driver, or a named pipe that nobody reads.
         if error.errno == errno.ENXIO:

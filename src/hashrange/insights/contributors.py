@@ -30,7 +30,7 @@ from hashrange.clock import Clock
 from hashrange.insights.sketch import Sketch
 from hashrange.insights.throttled import throttled
 from hashrange.operations.context import scope_of
-from hashrange.operations.targets import Target, name_in, targets
+from hashrange.operations.targets import Target, name_in, targets_of_any
 from hashrange.settings import Settings
 from hashrange.tables.data.capacity import Consumed
 from hashrange.tables.definitions.table import KeySchema, Table
@@ -139,10 +139,7 @@ class Contributors:
         """Count a request."""
         if sight.operation not in _OPERATIONS:
             return
-        try:
-            named = targets(sight.operation, sight.request)
-        except Exception:  # the request has any form, because a refused one is shown too
-            return
+        named = targets_of_any(sight.operation, sight.request)
         caller = sight.caller
         scope = scope_of(caller.account_id, caller.region, self._settings)
         refused = throttled(sight, named)

@@ -26,7 +26,7 @@ from hashrange.insights.sketch import Count, Sketch
 from hashrange.insights.throttled import throttled
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
-from hashrange.operations.targets import Target, name_in, targets
+from hashrange.operations.targets import Target, name_in, targets_of_any
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.tables.definitions import catalog
@@ -152,9 +152,8 @@ class Heat:
             return
         if sight.caller.access_key == OPERATOR or sight.operation not in _CONSUMERS:
             return
-        try:
-            named = targets(sight.operation, sight.request)
-        except Exception:  # the request has any form, because a refused one is shown too
+        named = targets_of_any(sight.operation, sight.request)
+        if not named:
             return
         scope = scope_of(sight.caller.account_id, sight.caller.region, self._settings)
         is_write = _is_write(sight)

@@ -26,7 +26,7 @@ import orjson
 
 from hashrange.loads.latencies import Latencies
 from hashrange.loads.renaming import renamed
-from hashrange.loads.sending import Answer, Connection, Endpoint
+from hashrange.loads.sending import NO_ANSWER, Answer, Connection, Endpoint, Unreachable
 from hashrange.operations import REGISTRY
 from hashrange.recordings.digests import digest
 from hashrange.recordings.lines import KEPT, Entry
@@ -39,7 +39,7 @@ EXAMPLES_MAX: Final = 10
 _STREAMS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
 ON_ITEMS: Final = frozenset(name for name, entry in REGISTRY.items() if entry.consumes) - _STREAMS
 _POLL_SECONDS: Final = 0.1
-_POLLS_MAX: Final = 600
+_TABLE_SECONDS_MAX: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,14 @@ class Replay:
         self._under_way: list[tuple[float, int, asyncio.Future[None]]] = []
         self._room = asyncio.Semaphore(plan.in_flight_max)
         self._began = 0.0
+        self._answered = 0.0
         self._made: set[str] = set()
         self._compares_answers = recording.head.values == KEPT
         self.summary = Summary()
 
     async def run(self) -> None:
-        """Send all requests, and wait for their answers. Raises `NotARecording`, OSError for the file, and
-        `CannotMake`."""
+        """Send all requests, and wait for their answers. Raises `NotARecording`, OSError for the file,
+        `CannotMake`, and `Unreachable` for an endpoint that has become silent."""
         self._began = perf_counter()
         try:
             async with asyncio.TaskGroup() as workers:
@@ -194,10 +195,23 @@ class Replay:
                     answer = await connection.send(entry.operation, self._request(entry))
                 finally:
                     self._room.release()
+                self._check_silence(answer)
                 self._compare(entry, answer)
                 given.answered.set_result(None)
         finally:
             connection.close()
+
+    def _check_silence(self, answer: Answer) -> None:
+        """Raise `Unreachable` if the endpoint took a request, and has answered none since. Otherwise each
+        request would wait as long."""
+        now = perf_counter()
+        if answer.error != NO_ANSWER:
+            self._answered = now
+        elif answer.is_overdue and self._answered < now - answer.seconds:
+            raise Unreachable(
+                f"{self._to.url} has answered none of the requests of the last {answer.seconds:,.0f} s. See "
+                "whether it is an endpoint of DynamoDB, and whether it is well."
+            )
 
     def _request(self, entry: Entry) -> Any:
         request = renamed(entry.request, self._plan.tables) if self._plan.tables else entry.request
@@ -252,7 +266,8 @@ async def make_table(to: Endpoint, create: dict[str, Any]) -> bool:
             raise CannotMake(
                 f"The table {create['TableName']} cannot be made at {to.url}: {_text(answer)}"
             )
-        for _ in range(_POLLS_MAX):
+        until = perf_counter() + _TABLE_SECONDS_MAX
+        while perf_counter() < until:
             described = await connection.send("DescribeTable", {"TableName": create["TableName"]})
             if described.status == 200 and orjson.loads(described.body)["Table"]["TableStatus"] == "ACTIVE":
                 return answer.status == 200

@@ -36,12 +36,13 @@ class Unreachable(Exception):
 
 class Answer(NamedTuple):
     """An answer: its status and its body; `error` is the code of an error, "" for none. A request without an
-    answer has the status 0 and the error NoAnswer."""
+    answer has the status 0 and the error NoAnswer; `is_overdue` if it was waited for until SECONDS_MAX."""
 
     status: int
     body: bytes
     error: str
     seconds: float
+    is_overdue: bool = False
 
     @property
     def message(self) -> str:
@@ -140,9 +141,9 @@ class Connection:
                 status, said = await self._exchange(self._to.head(operation, body) + body)
         except (OSError, asyncio.IncompleteReadError, httptools.HttpParserError, TimeoutError) as error:
             self.close()
-            why = str(error) or type(error).__name__
-            text = orjson.dumps({"message": why})
-            return Answer(0, text, NO_ANSWER, perf_counter() - began)
+            seconds, is_overdue = perf_counter() - began, type(error) is TimeoutError
+            why = f"no answer for {seconds:,.0f} s" if is_overdue else str(error) or type(error).__name__
+            return Answer(0, orjson.dumps({"message": why}), NO_ANSWER, seconds, is_overdue)
         seconds = perf_counter() - began
         return Answer(status, said, "" if status == 200 else _code(said), seconds)
 

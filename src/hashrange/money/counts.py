@@ -79,9 +79,10 @@ class Series(msgspec.Struct):
 
 class Stored(msgspec.Struct):
     """What a table stores, for prices of storage and for advice: `bytes_` with its indexes, `items` and
-    `item_bytes` without. `capacity`: how it is billed, PROVISIONED or PAY_PER_REQUEST; `indexes` are the
-    names of its global indexes. `provisioned` are the read and write units of the table (name "") and of each
-    global index, `maximum` those that are allowed on demand, 0 for no maximum."""
+    `item_bytes` without, `recovery_bytes` those that point-in-time recovery is billed for. `capacity`: how it
+    is billed, PROVISIONED or PAY_PER_REQUEST; `indexes` are the names of its global indexes.
+    `provisioned` are the read and write units of the table (name "") and of each global index, `maximum`
+    those that are allowed on demand, 0 for no maximum."""
 
     table: str
     bytes_: int
@@ -89,7 +90,7 @@ class Stored(msgspec.Struct):
     item_bytes: int
     capacity: str
     table_class: str = ""
-    recovery: bool = False
+    recovery_bytes: int = 0
     indexes: list[str] = []
     provisioned: dict[str, tuple[int, int]] = {}
     maximum: dict[str, tuple[int, int]] = {}

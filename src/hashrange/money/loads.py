@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,8 @@ _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _GZIP: Final = b"\x1f\x8b"
 """What the blocks of a recording begin with."""
 _NEEDED: Final = frozenset(COLUMNS) - {"index"}
+
+_log = logging.getLogger(__name__)
 
 
 class WrongLoad(ValueError):
@@ -98,6 +101,8 @@ def _recorded(path: Path) -> list[Series]:
                 minutes.add_request(
                     began + entry.at, entry.tables, entry.read_units, entry.write_units, entry.index_units
                 )
+            if recording.is_cut:
+                _log.warning("%s is cut off or damaged: the load ends with its last readable request", path)
     except reader.NotARecording as error:
         raise WrongLoad(str(error)) from None
     series = minutes.series()

@@ -25,7 +25,7 @@ from hashrange.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
 from hashrange.money.patterns import is_consistent, members, text_of
 from hashrange.money.stored import stored
 from hashrange.operations.context import OPERATOR, scope_of
-from hashrange.operations.targets import name_in, targets
+from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.tables.data.capacity import Consumed
 from hashrange.watching.sights import Sight
 
@@ -176,10 +176,7 @@ class Meter:
 
     def _note_throttled(self, sight: Sight) -> None:
         """Count a request that was refused for want of throughput, for the tables that it names."""
-        try:
-            named = targets(sight.operation, sight.request)
-        except Exception:  # the request has any form, because a refused one is shown too
-            return
+        named = targets_of_any(sight.operation, sight.request)
         settings = self._database.settings
         scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
         places = {(_full(scope, target.table), target.index or "") for target in named if target.table}

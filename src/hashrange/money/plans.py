@@ -117,8 +117,8 @@ def _load(part: Series, first: int, last: int, rates: Rates, policy: Policy) -> 
     for minute in part.minutes:
         reads[minute.at // 60 - first] += minute.reads
         writes[minute.at // 60 - first] += minute.writes
-    sides = [_Side(asked, scale(asked, first, policy)) for asked in (reads, writes)]
-    return _Load(first, rates, *sides)
+    scaled = scale([reads, writes], first, policy)
+    return _Load(first, rates, *[_Side(*side) for side in zip((reads, writes), scaled, strict=True)])
 
 
 def _plans(load: _Load) -> list[Plan]:

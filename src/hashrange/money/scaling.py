@@ -5,7 +5,8 @@ As Application Auto Scaling and CloudWatch do it with a target of 70 %:
 - two minutes above the target raise the capacity so that the last minute is at the target;
 - fifteen minutes that are 20 points or more below it lower the capacity so that the highest of them is at the
   target [assumed: which of the minutes counts is not published];
-- a decrease needs an allowance: four at the start of each UTC day, one more each hour, never more than four.
+- a decrease needs an allowance, as UpdateTable gives it to a table or an index: four in each UTC day, and
+  then one if the last was an hour ago or more. Those of reads and of writes count together.
 
 What a minute asks beyond its capacity is met from the capacity of up to 300 seconds that was not used, and is
 throttled beyond that. The alarms see what was consumed, not what was asked. A change takes effect in the next
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hashrange.limits import BURST_SECONDS
+from hashrange.limits import BURST_SECONDS, DECREASE_INTERVAL_SECONDS, DECREASES_FREELY_MAX
 
 TARGET: Final = 0.7
 TARGETS: Final = range(20, 91)
@@ -30,7 +31,6 @@ TARGETS: Final = range(20, 91)
 _BELOW: Final = 0.2
 _RAISE_MINUTES: Final = 2
 _LOWER_MINUTES: Final = 15
-_DECREASES: Final = 4
 _DAY_MINUTES: Final = 1_440
 _HOUR_MINUTES: Final = 60
 CAPACITY_MAX: Final = 40_000
@@ -50,7 +50,7 @@ class Policy:
         return min(max(wanted, self.minimum), self.maximum)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Scaled:
     """The outcome: the capacity of each minute, how many units were throttled, and how often the capacity was
     raised and lowered."""
@@ -62,53 +62,64 @@ class Scaled:
 
 
 class Allowance:
-    """The decreases that a table may still make."""
+    """The decreases that a table or an index may still make (`operations.tables.throughput` has the same
+    rule)."""
 
     def __init__(self) -> None:
-        self._left = float(_DECREASES)
-        self._minute = -1
+        self._day = self._today = self._last = -1
 
     def take(self, minute: int) -> bool:
         """Whether a decrease is allowed in this minute; if so, it is taken."""
-        if self._minute < 0 or minute // _DAY_MINUTES != self._minute // _DAY_MINUTES:
-            self._left = float(_DECREASES)
-            self._minute = minute
-        hours = (minute - self._minute) // _HOUR_MINUTES
-        if hours:
-            self._left = min(self._left + hours, _DECREASES)
-            self._minute += hours * _HOUR_MINUTES
-        if self._left < 1:
+        if minute // _DAY_MINUTES != self._day:
+            self._day, self._today = minute // _DAY_MINUTES, 0
+        is_soon = (minute - self._last) * 60 < DECREASE_INTERVAL_SECONDS
+        if self._today >= DECREASES_FREELY_MAX and is_soon:
             return False
-        self._left -= 1
+        self._today += 1
+        self._last = minute
         return True
 
 
-def scale(asked: Sequence[float], first: int, policy: Policy = Policy()) -> Scaled:
-    """Replay auto scaling over the units that are asked in each minute, of which `first` is the number of the
-    first one. It begins with the capacity for that minute."""
-    capacity = policy.capacity_for(asked[0] / 60) if asked else policy.minimum
-    capacities: list[int] = []
-    used: list[float] = []
-    saved = throttled = 0.0
-    since = raised = lowered = 0
-    allowance = Allowance()
-    for number, units in enumerate(asked):
-        capacities.append(capacity)
-        available = capacity * 60 + saved
-        consumed = min(units, available)
-        throttled += units - consumed
-        saved = min(max(saved + capacity * 60 - consumed, 0.0), float(capacity * BURST_SECONDS))
+class _Side:
+    """The reads or the writes of a table or an index, minute by minute."""
+
+    def __init__(self, asked: Sequence[float], policy: Policy) -> None:
+        self._policy = policy
+        self._capacity = policy.capacity_for(asked[0] / 60) if asked else policy.minimum
+        self._used: list[float] = []
+        self._saved = 0.0
+        self._since = 0
+        self.outcome = Scaled([], 0.0, 0, 0)
+
+    def step(self, units: float, minute: int, allowance: Allowance) -> None:
+        """A minute in which `units` are asked."""
+        capacity, outcome, used = self._capacity, self.outcome, self._used
+        outcome.capacities.append(capacity)
+        consumed = min(units, capacity * 60 + self._saved)
+        outcome.throttled += units - consumed
+        left = self._saved + capacity * 60 - consumed
+        self._saved = min(max(left, 0.0), float(capacity * BURST_SECONDS))
         used.append(consumed / 60)
-        wanted = _wanted(used[max(since, len(used) - _LOWER_MINUTES) :], capacity, policy)
+        wanted = _wanted(used[max(self._since, len(used) - _LOWER_MINUTES) :], capacity, self._policy)
         if wanted > capacity:
-            raised += 1
-        elif wanted < capacity and allowance.take(first + number):
-            lowered += 1
+            outcome.raised += 1
+        elif wanted < capacity and allowance.take(minute):
+            outcome.lowered += 1
         else:
-            continue
+            return
         # The alarms begin anew with the new capacity.
-        capacity, since = wanted, number + 1
-    return Scaled(capacities, throttled, raised, lowered)
+        self._capacity, self._since = wanted, len(used)
+
+
+def scale(asked: Sequence[Sequence[float]], first: int, policy: Policy = Policy()) -> list[Scaled]:
+    """Replay auto scaling over the units that are asked in each minute, of which `first` is the number of the
+    first one: reads and writes of a table or an index. Each begins with the capacity for that minute."""
+    allowance = Allowance()
+    sides = [_Side(units, policy) for units in asked]
+    for number, minute in enumerate(zip(*asked, strict=True)):
+        for side, units in zip(sides, minute, strict=True):
+            side.step(units, first + number, allowance)
+    return [side.outcome for side in sides]
 
 
 def _wanted(used: Sequence[float], capacity: int, policy: Policy) -> int:

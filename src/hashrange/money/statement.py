@@ -96,6 +96,11 @@ class Statement:
         """All requests together."""
         return self._line((), self.counted.rows)
 
+    @property
+    def missing(self) -> Money:
+        """What the requests and each month cost, with the rates that have no price and are left out."""
+        return sum((part.cost for part in self.monthly()), self.total.total)
+
     def rates_of(self, table: str) -> Rates:
         """The rates of a table, which depend on its class."""
         return self._rates.get(table, self.region.standard)
@@ -130,11 +135,12 @@ class Statement:
 
     def _monthly(self, stored: Stored) -> Iterator[Monthly]:
         rates = self.region.rates(stored.table_class)
-        size = Decimal(stored.bytes_) / GB
-        if size:
-            yield Monthly(stored.table, "storage", priced(rates, "storage", size))
-            if stored.recovery:
-                yield Monthly(stored.table, "point-in-time recovery", priced(rates, "recovery", size))
+        for what, rate, bytes_ in (
+            ("storage", "storage", stored.bytes_),
+            ("point-in-time recovery", "recovery", stored.recovery_bytes),
+        ):
+            if bytes_:
+                yield Monthly(stored.table, what, priced(rates, rate, Decimal(bytes_) / GB))
         units = list(stored.provisioned.values())
         reads, writes = sum(unit[0] for unit in units), sum(unit[1] for unit in units)
         if reads or writes:

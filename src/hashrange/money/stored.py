@@ -1,8 +1,9 @@
 """What the tables store, for prices of storage and for advice.
 
-AWS bills the bytes of items and index entries, and 100 bytes more for each of them.
-Source: Developer Guide, "Secondary indexes: storage considerations", and Amazon DynamoDB pricing, "Data
-storage".
+AWS bills the bytes of items and index entries, and 100 bytes more for each of them; 48 more for each item of
+a global table. Point-in-time recovery is billed for the table and its local indexes.
+Source: Developer Guide, "Secondary indexes: storage considerations", "DynamoDB item sizes and formats" and
+"Point-in-time recovery: how it works"; Amazon DynamoDB pricing, "Data storage".
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
 
 OVERHEAD_BYTES: Final = 100
+REPLICATED_BYTES: Final = 48
 
 
 def stored(reader: Reader, tables_max: int) -> list[Stored]:
@@ -28,10 +30,13 @@ def stored(reader: Reader, tables_max: int) -> list[Stored]:
 def _each(reader: Reader, tables_max: int) -> Iterator[Stored]:
     for table in islice(catalog.definitions(reader), tables_max):
         totals = reader.totals(table.space)
-        bytes_ = totals.bytes + totals.records * OVERHEAD_BYTES
+        overhead = OVERHEAD_BYTES + (REPLICATED_BYTES if table.replicas else 0)
+        bytes_ = local = totals.bytes + totals.records * overhead
         for index in table.indexes:
             entries = reader.totals(index.space)
-            bytes_ += entries.bytes + entries.records * OVERHEAD_BYTES
+            size = entries.bytes + entries.records * OVERHEAD_BYTES
+            bytes_ += size
+            local += 0 if index.is_global else size
         yield Stored(
             table.full_name,
             bytes_,
@@ -39,7 +44,7 @@ def _each(reader: Reader, tables_max: int) -> Iterator[Stored]:
             totals.bytes,
             table.billing_mode,
             table.table_class or "",
-            recovery.hold_of(table) is not None,
+            local if recovery.hold_of(table) is not None else 0,
             [index.name for index in table.indexes if index.is_global],
             _provisioned(table),
             _maximum(table),

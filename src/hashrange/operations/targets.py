@@ -1,7 +1,8 @@
 """The targets of a request: the tables, indexes and items that it names, member by member.
 
-`faults` matches its rules with the targets, and `costs` records the tables. The request has been checked: it
-has its shape, and its values are in normal form. Refuses to know who asks.
+`faults` matches its rules with the targets of a request that has been checked: it has its shape, and its
+values are in normal form (`targets`). Whoever looks at requests that have not been checked, or have been
+refused, takes `targets_of_any`. Refuses to know who asks.
 """
 
 from __future__ import annotations
@@ -46,6 +47,24 @@ def targets(operation: str, request: Request) -> tuple[Target, ...]:
     """The targets of a request, in its order; one without a table if it names none."""
     named = tuple(_targets(operation, request))
     return named or (Target(""),)
+
+
+def targets_of_any(operation: str, request: Request) -> tuple[Target, ...]:
+    """The targets of a request of any form, as far as the request has its shape; none where it does not."""
+    try:
+        named = targets(operation, request)
+    except Exception:  # the request will be refused, or has been, for what is wrong with it
+        return ()
+    return tuple([target for target in named if _is_sound(target)])
+
+
+def _is_sound(target: Target) -> bool:
+    """Whether the members have the types that they are declared with."""
+    return (
+        isinstance(target.table, str)
+        and (target.index is None or isinstance(target.index, str))
+        and (target.attributes is None or isinstance(target.attributes, Mapping))
+    )
 
 
 def _targets(operation: str, request: Request) -> Iterator[Target]:

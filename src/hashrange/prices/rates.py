@@ -32,27 +32,16 @@ RATES: Final[Mapping[str, Rate]] = {
     for rate in (
         Rate("read_requests", "a million read request units, on demand", _MILLION),
         Rate("write_requests", "a million write request units, on demand", _MILLION),
-        Rate(
-            "replicated_write_requests",
-            "a million replicated write request units of global tables",
-            _MILLION,
-        ),
         Rate("read_capacity", "a read capacity unit for an hour, provisioned"),
         Rate("write_capacity", "a write capacity unit for an hour, provisioned"),
-        Rate("replicated_write_capacity", "a replicated write capacity unit for an hour, provisioned"),
         Rate("storage", "a GB stored for a month, indexes included"),
-        Rate("recovery", "a GB of a table with point-in-time recovery for a month"),
-        Rate("backup", "a GB of backups for a month"),
-        Rate("restore", "a GB restored"),
-        Rate("exported", "a GB exported to S3"),
-        Rate("imported", "a GB imported from S3"),
+        Rate("recovery", "a GB of a table with point-in-time recovery for a month, local indexes included"),
         Rate("stream_reads", "a million GetRecords of DynamoDB Streams", _MILLION),
-        Rate("kinesis_changes", "a million changes sent to Kinesis", _MILLION),
         Rate("vector_writes", "a GB written to vector indexes"),
         Rate("vector_searches", "a GB searched in vector indexes"),
     )
 }
-"""All rates by their names, in the order in which tools show them."""
+"""All rates by their names, in the order in which tools show them. Each is a part of a sum that they make."""
 
 
 @dataclass(frozen=True, slots=True)

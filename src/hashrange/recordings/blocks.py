@@ -1,6 +1,6 @@
 """Blocks of bytes, each compressed by itself, one after the other: by zstd where Python has it, else by gzip.
 
-`pieces` reads such a text, of either kind or not compressed, and ends where a file was cut off.
+`pieces` reads such a text, of either kind or not compressed, up to where a file was cut off or is damaged.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class NeedsZstd(Exception):
         )
 
 
+class Damaged(Exception):
+    """The text ends within a block, or a block is damaged."""
+
+
 def kind() -> str:
     """How blocks are compressed here: `zstd` or `gzip`."""
     return "gzip" if zstd is None else "zstd"
@@ -49,14 +53,18 @@ def compressed(block: bytes) -> bytes:
     """A block that can follow others."""
     if zstd is None:
         return gzip.compress(block, _LEVEL)
-    packed: bytes = zstd.compress(block, _LEVEL)
+    parameters = {
+        zstd.CompressionParameter.compression_level: _LEVEL,
+        zstd.CompressionParameter.checksum_flag: 1,  # as gzip always has one
+    }
+    packed: bytes = zstd.compress(block, options=parameters)
     return packed
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """The text in a file of blocks, in pieces. It ends where a block is cut off or damaged.
+    """The text in a file of blocks, in pieces.
 
-    Raises `NeedsZstd`, OSError.
+    Raises `Damaged` where a block is cut off or damaged, after all that can be read, `NeedsZstd`, OSError.
     """
     begun = file.read(_PIECE_BYTES)
     if begun.startswith(_ZSTD_MAGIC):
@@ -72,15 +80,16 @@ def pieces(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _opened(file: IO[bytes], packed: bytes, open_block: Callable[[], Any]) -> Iterator[bytes]:
-    block = open_block()
+    block, is_begun = open_block(), False
     while packed or (packed := file.read(_PIECE_BYTES)):
         try:
             piece = block.decompress(packed)
         except _DAMAGED:
-            return
+            raise Damaged from None
         if piece:
             yield piece
-        packed = b""
+        packed, is_begun = b"", True
         if block.eof:
-            packed = block.unused_data
-            block = open_block()
+            packed, block, is_begun = block.unused_data, open_block(), False
+    if is_begun:
+        raise Damaged

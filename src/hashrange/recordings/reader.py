@@ -7,6 +7,7 @@
         recording.tables["orders"]                  # the CreateTable request of a table, once it was read
         recording.dropped                           # requests that are missing
         recording.end                               # the last line; None if the file was cut off
+    recording.is_cut                            # whether it was cut off or is damaged
 
 `in_order(recording.entries())` gives the entries in the order in which requests began. A recording is read
 once, from its beginning to its end, and never held in memory as a whole. `lines` describes the form, and what
@@ -22,7 +23,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import IO, Any, Final
 
-from hashrange.recordings.blocks import NeedsZstd, pieces
+from hashrange.recordings.blocks import Damaged, NeedsZstd, pieces
 from hashrange.recordings.lines import VERSION, Dropped, End, Entry, Head, Line, TableLine, decode
 
 WINDOW_ENTRIES_MAX: Final = 16_384
@@ -46,6 +47,7 @@ class Recording:
         self.dropped = 0
         self.requests = 0
         self.end: End | None = None
+        self._is_damaged = False
         first = next(self._lines, None)
         if not isinstance(first, Head):
             raise NotARecording(_NO_RECORDING.format(name))
@@ -57,8 +59,8 @@ class Recording:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the file was cut off, once all of it was read."""
-        return self.end is None
+        """Whether the file was cut off or damaged, once as much as possible of it was read."""
+        return self.end is None or self._is_damaged
 
     def entries(self) -> Iterator[Entry]:
         """The requests, in the order in which they ended. Raises `NotARecording` for a line in between that
@@ -83,6 +85,8 @@ class Recording:
                 for text in whole:
                     number += 1
                     yield self._decoded(text, number)
+        except Damaged:
+            self._is_damaged = True
         except NeedsZstd as error:
             raise NotARecording(f"{self._name} cannot be read. {error}") from None
         # What follows the last end of a line is a line that was cut off.

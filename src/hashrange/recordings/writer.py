@@ -13,6 +13,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 import orjson
 
+from hashrange.files.durable import private
 from hashrange.operations.context import Caller
 from hashrange.recordings import blocks, digests
 from hashrange.recordings.hashing import Hashing
@@ -66,6 +68,9 @@ class Writer:
     """A recording that is being written. Thread-safe. `state`: "recording", or why it has ended. `written`
     are the requests in the file, `dropped` those that are missing, `written_bytes` its size.
 
+    A request that cannot be written is missing, and the others follow. `problem` says why a recording has
+    failed, "" if all is well.
+
     `hashed`: without the values of items. `now` is the moment at which it begins, in epoch seconds. Raises
     OSError, FileExistsError for a file that exists.
     """
@@ -76,6 +81,7 @@ class Writer:
         self.path = path
         self.began = perf_counter()
         self.state = "recording"
+        self.problem = ""
         self.written = 0
         self.dropped = 0
         self.written_bytes = 0
@@ -90,7 +96,7 @@ class Writer:
         self._tables: set[tuple[str, str, str]] = set()
         self._lines: list[bytes] = []
         self._gathered_bytes = 0
-        self._file: IO[bytes] = path.open("xb")
+        self._file: IO[bytes] = open(path, "xb", opener=private)  # noqa: SIM115 (the thread closes it)
         self._add(Head(VERSION, now, HASHED if hashed else KEPT, by))
         self._write_block()
         self._thread = threading.Thread(target=self._run, name="hashrange-recording", daemon=True)
@@ -119,6 +125,11 @@ class Writer:
             self._queued_bytes += size
         self._queue.put(taken)
 
+    def miss(self) -> None:
+        """Count a request that could not be recorded."""
+        with self._lock:
+            self.dropped += 1
+
     def close(self) -> None:
         """Write what is still in the queue, and end. Idempotent."""
         self._queue.put(None)
@@ -131,16 +142,21 @@ class Writer:
         try:
             why = self._ended(self._write_all())
         except OSError as error:
+            self.problem = str(error)
             _log.error("the recording ended: %s", error, extra={"fields": {"file": str(self.path)}})
-        except Exception:  # (a thread that ends by an error would end the server)
+        except Exception as error:  # (a thread that ends by an error would end the server)
+            self.problem = repr(error)
             _log.exception("the recording ended")
         finally:
             with self._lock:
                 self.state = why
-            self._file.close()
+            # (what is left in the file's buffer after an error cannot be written here either)
+            with suppress(OSError):
+                self._file.close()
 
     def _ended(self, why: str) -> str:
         """Write the last line. Returns `why`."""
+        self._add_dropped()
         self._add(End(self.seconds, self.written, why))
         self._write_block()
         return why
@@ -164,7 +180,12 @@ class Writer:
                 self._write_block()
                 if self.written_bytes >= self._bytes_max:
                     return FULL
-            self._add_request(taken)
+            try:
+                self._add_request(taken)
+            except Exception:
+                if not self.dropped:
+                    _log.exception("a request could not be recorded")
+                self.miss()
             now = perf_counter()
             if self._gathered_bytes >= BLOCK_BYTES or now - block_began >= BLOCK_SECONDS:
                 block_began = now
@@ -179,10 +200,7 @@ class Writer:
                 if create is not None:
                     self._tables.add(named)
                     self._add(TableLine(create))
-        missing = self.dropped - self._told_dropped
-        if missing:
-            self._told_dropped += missing
-            self._add(Dropped(missing))
+        self._add_dropped()
         sent = taken.sent
         if self._hashing is not None:
             sent = orjson.dumps(self._hashing.request(orjson.loads(sent)))
@@ -190,6 +208,12 @@ class Writer:
         request: Any = msgspec.Raw(sent)
         self._add(msgspec.structs.replace(taken.entry, request=request, digest=digest))
         self.written += 1
+
+    def _add_dropped(self) -> None:
+        missing = self.dropped - self._told_dropped
+        if missing:
+            self._told_dropped += missing
+            self._add(Dropped(missing))
 
     def _add(self, line: Line) -> None:
         text = encode(line)

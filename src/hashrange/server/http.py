@@ -333,7 +333,7 @@ class Connection(asyncio.Protocol):
                 else:
                     self._waiting.append(exchange)
                 return
-            outcome = plane.wire.read(method, self._url, headers, body)
+            outcome = exchange.read(method, self._url, headers, body)
         self._drop_body()
         if type(outcome) is Call:
             exchange.call = outcome
@@ -342,8 +342,7 @@ class Connection(asyncio.Protocol):
                 exchange.start(plane, began)
             else:
                 self._waiting.append(exchange)
-        else:
-            assert isinstance(outcome, Response)
+        elif isinstance(outcome, Response):
             plane.metrics.responded(outcome.status, outcome.error)
             exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
             if plane.tracer is not None:

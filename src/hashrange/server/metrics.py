@@ -10,6 +10,7 @@ write includes its commit.
     hashrange_commit_deliveries_total                   batches of outcomes that the engine delivered
     hashrange_internal_errors_total, hashrange_background_failures_total,
     hashrange_background_damaged_records_total, hashrange_background_failing{unit}   faults
+    hashrange_observer_failures_total                   errors of what looks at requests, which went on
     hashrange_kinesis_records_total, hashrange_kinesis_dropped_total    changes for Kinesis data streams
     hashrange_contributor_units{table,index,keys,key}, hashrange_contributor_throttles    contributor insights
     hashrange_connections, hashrange_clock_seconds, hashrange_table_items{table}, …
@@ -142,6 +143,12 @@ _COUNTED: Final = {
     "bodies_alone": "Requests and background work that ran under the exclusive lock of the store.",
     "reconnections": "How often the connection that writes was made again.",
 }
+
+
+def observer_family(failures: int) -> tuple[str, str, str, list[_Sample]]:
+    """The metric of what looks at requests and has failed."""
+    text = "Errors of what looks at requests: recorders, onlookers, rules. The requests went on."
+    return "hashrange_observer_failures_total", "counter", text, [("", {}, failures)]
 
 
 def audit_samples(written: int, lost: int, *, failing: bool) -> str:

@@ -190,7 +190,6 @@ class Plane:
         self.numbers = False  # whether requests need the number of their connection
         self.numbered = 0  # connections that have a number
         self.notes = False  # whether a request is noted for either
-        self.trace_with(trace.tracer())
         self.metrics = Metrics()
         self.connections: set[Client] = set()
         self.draining = False
@@ -382,6 +381,16 @@ class Exchange:
         self.answer: bytes | None = None
         self.body = b""
         self.written_bytes = 0
+
+    def read(
+        self, method: bytes, url: bytes, headers: dict[bytes, bytes], body: bytes | bytearray
+    ) -> Call | Response | None:
+        """What the wire makes of a request; None if that failed, and the answer is an internal error."""
+        try:
+            return self.plane.wire.read(method, url, headers, body)
+        except Exception as error:
+            self.done(None, error)
+            return None
 
     def start(self, plane: Plane, began: float) -> None:
         """Run the call. A large request, or a request whose preparation takes long, is read and run on a

@@ -101,7 +101,7 @@ class Server:
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
-        self._plane.trace_with(trace.tracer(audit))
+        self._plane.trace_with(trace.tracer(database.interest.failed, audit))
         database.interest.numbering = self._plane.number_connections
         self._plane.number_connections(database.interest.tape is not None)
         self._listener: Listener | None = None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -50,6 +50,10 @@ _consumed: Final = msgspec.json.Decoder(_Consumed).decode
 
 _clock: Final = SystemClock()
 
+_TRACER: Final = "request log"
+Failed = Callable[[str, Exception], None]
+"""Called with the name of an observer, and the error with which it has failed."""
+
 _KEY_ID: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
 _REQUEST_ID: Final = re.compile(rb"\r\nx-amzn-RequestId: ([0-9A-V]+)\r\n")
 
@@ -64,16 +68,28 @@ class Noted(NamedTuple):
 
 
 class Tracer:
-    """Traces the requests of a server: by lines of the log if it `logs`, and in the `audit` log."""
+    """Traces the requests of a server: by lines of the log if it `logs`, and in the `audit` log.
 
-    __slots__ = ("_logs", "audit")
+    Requests may have any form. If one cannot be traced, `failed` is told, and the request goes on.
+    """
 
-    def __init__(self, logs: bool, audit: AuditLog | None) -> None:
+    __slots__ = ("_failed", "_logs", "audit")
+
+    def __init__(self, logs: bool, audit: AuditLog | None, failed: Failed) -> None:
         self._logs = logs
+        self._failed = failed
         self.audit = audit
 
     def note(self, call: Call, peer: str) -> Noted:
         """The parts of a call that are shown, noted because large requests are freed before their answer."""
+        try:
+            return self._note(call, peer)
+        except Exception as error:
+            self._failed(_TRACER, error)
+            bare = entries.Note(call.caller, call.operation, (), peer) if self.audit is not None else None
+            return Noted(call.operation, "", False, bare)
+
+    def _note(self, call: Call, peer: str) -> Noted:
         request = call.request
         audited = None
         if self.audit is not None:
@@ -92,6 +108,19 @@ class Tracer:
     ) -> None:
         """Trace a call that ended. `body` is the body of its answer, `answer` all bytes that the client
         gets."""
+        try:
+            self._request(noted, body, error, seconds, answer)
+        except Exception as failure:
+            self._failed(_TRACER, failure)
+
+    def _request(
+        self,
+        noted: Noted,
+        body: bytes | memoryview | None,
+        error: Exception | None,
+        seconds: float,
+        answer: bytes,
+    ) -> None:
         if noted.audited is not None:
             self._add(noted.audited, entries.code_of(error), answer)
         if not self._logs:
@@ -115,6 +144,12 @@ class Tracer:
 
     def response(self, response: Response, answer: bytes, headers: Headers, peer: str) -> None:
         """Trace the answer to a request that had no call. It is audited if it is a refusal."""
+        try:
+            self._response(response, answer, headers, peer)
+        except Exception as error:
+            self._failed(_TRACER, error)
+
+    def _response(self, response: Response, answer: bytes, headers: Headers, peer: str) -> None:
         if self._logs:
             _line("", "", response.status, response.error, "", "", answer)
         if self.audit is not None and response.error:
@@ -128,10 +163,10 @@ class Tracer:
         self.audit.add(entries.Ended(noted, _clock.now(), code, _request_id(answer)))
 
 
-def tracer(audit: AuditLog | None = None) -> Tracer | None:
-    """The tracer of a server; None if its requests are not traced."""
+def tracer(failed: Failed, audit: AuditLog | None = None) -> Tracer | None:
+    """The tracer of a server; None if its requests are not traced. `failed` is called when tracing fails."""
     logs = _log.isEnabledFor(logging.DEBUG)
-    return Tracer(logs, audit) if logs or audit is not None else None
+    return Tracer(logs, audit, failed) if logs or audit is not None else None
 
 
 def address(peer: Any) -> str:

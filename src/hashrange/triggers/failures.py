@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from hashrange.files.durable import sync_directory
+from hashrange.files.durable import private, sync_directory
 from hashrange.triggers.checkpoints import create_table
 from hashrange.triggers.delivery import Reason
 from hashrange.triggers.events import Record, created_at, sequence_of
@@ -45,7 +45,7 @@ class FailureFile:
         self._path = path
 
     def keep(self, failure: dict[str, Any]) -> None:
-        with self._path.open("ab") as file:
+        with open(self._path, "ab", opener=private) as file:
             file.write(orjson.dumps(failure) + b"\n")
             file.flush()
             os.fsync(file.fileno())

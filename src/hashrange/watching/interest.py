@@ -7,9 +7,10 @@ loaded when it is first needed.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hashrange.clock import Clock
 from hashrange.settings import Settings
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from hashrange.watching.sights import Onlooker
     from hashrange.watching.tape import Tape
     from hashrange.watching.watch import Watch
+
+_log = logging.getLogger(__name__)
+
+_ERROR_CHARS_MAX: Final = 300
 
 _everywhere: list[Recorder] = []
 
@@ -45,6 +50,9 @@ class Interest:
     read of the heads of requests than names the caller: the attempt number that the SDK sends, for recorders,
     and the signature, for the `gate`; or whether the `limiter` counts them. `clock` returns the database's
     clock. `numbering` is called with whether requests need the number of their connection.
+
+    Whoever only looks on must not change what a request does: `failing` has the latest error of each observer
+    that has failed, and `failures` counts these errors.
     """
 
     def __init__(self, engine: Engine, settings: Settings, clock: Callable[[], Clock]) -> None:
@@ -57,6 +65,8 @@ class Interest:
         self.tape: Tape | None = None
         self.last_tape: Tape | None = None
         self.numbering: Callable[[bool], None] = _ignore
+        self.failing: dict[str, str] = {}
+        self.failures = 0
         self._judges = 0
         self._engine = engine
         self._settings = settings
@@ -69,6 +79,17 @@ class Interest:
             self.lab.begin()
         elif self._recorders:
             self._look()
+
+    def failed(self, observer: str, error: Exception) -> None:
+        """Note that an observer has failed on a request, which goes on as if nobody had looked. The log gets
+        the first error of each observer. Called from any thread; never raises."""
+        with self._lock:
+            is_first = observer not in self.failing
+            self.failing[observer] = repr(error)[:_ERROR_CHARS_MAX]
+            self.failures += 1
+        if is_first:
+            fields = {"observer": observer, "error": self.failing[observer]}
+            _log.error("an observer of requests failed", exc_info=error, extra={"fields": fields})
 
     @property
     def faults(self) -> Faults:
@@ -152,7 +173,9 @@ class Interest:
                 return
             from hashrange.watching.watch import Watch
 
-            self.watch = Watch(self._engine, self._settings, faults, lab, recorders, onlookers, tape)
+            self.watch = Watch(
+                self._engine, self._settings, faults, lab, recorders, onlookers, tape, self.failed
+            )
 
 
 def _ignore(is_numbered: bool) -> None:

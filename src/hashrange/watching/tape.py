@@ -159,17 +159,17 @@ class Tape:
         seconds: float,
         error: Exception | None,
         answer: Any,
-    ) -> None:
+    ) -> bool:
         """Write a request that has ended. `began`: by the performance counter; `answer`: its JSON, or the
-        answer before it is encoded; None: it has none."""
+        answer before it is encoded; None: it has none. Returns True."""
         writer = self.writer
         if writer is None or caller.access_key == OPERATOR:
-            return
+            return True
         if not writer.is_on:
             # It has ended by itself: requests need not pay for it any longer.
             if self._interest.tape is self:
                 self._interest.put_on(None)
-            return
+            return True
         if isinstance(answer, dict):
             answer = orjson.dumps(answer)
         entry = Entry(
@@ -192,6 +192,12 @@ class Tape:
             attempt=record.attempt,
         )
         writer.take(Taken(entry, sent, answer if self.wants_answers else None, caller))
+        return True
+
+    def miss(self) -> None:
+        """Count a request that could not be recorded."""
+        if self.writer is not None:
+            self.writer.miss()
 
     def _thread(self) -> int:
         """The number of this thread, as that of a connection."""

@@ -79,7 +79,7 @@ def test_a_file_is_read_at_once_when_it_is_asked_for(watched: Watched) -> None:
     assert watched.look(asked=True) == ["AKIDbob"]
 
 
-@pytest.mark.parametrize("content", [b"accounts: [", b"{}", users("x y"), None])
+@pytest.mark.parametrize("content", [b"accounts: [", b"{}", users("x y"), b"[" * 5_000, b"\xff", None])
 def test_a_wrong_file_changes_nothing_and_the_log_says_why(
     watched: Watched, content: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,6 +116,14 @@ def test_a_store_that_cannot_be_read_is_logged_once(
     watched.look()
     watched.look()
     assert caplog.text.count("the keys of the store cannot be read") == 1
+
+
+def test_the_watch_outlives_what_nothing_foresees(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watched.keyring, "refresh", lambda: 1 // 0)
+    watched.look()
+    assert "the keys of the store cannot be read" in caplog.text
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")

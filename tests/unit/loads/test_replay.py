@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.database import Database
+from hashrange.loads import sending
 from hashrange.loads.renaming import renamed
 from hashrange.recordings import blocks, reader
 from hashrange.recordings.lines import End, Entry, Head, TableLine, encode
@@ -134,6 +135,7 @@ def test_requests_of_a_connection_keep_their_order(
         lines.append(
             Entry(at=number / 1e6, operation="UpdateItem", seconds=0.0, connection=number % 4, request=update)
         )
+    lines.append(End(1.0, 200, "stopped"))
     path = tmp_path / "load"
     path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
     with recording(database, tmp_path / "again"):
@@ -146,7 +148,65 @@ def test_requests_of_a_connection_keep_their_order(
         key = {"pk": {"S": str(connection)}, "sk": {"N": "0"}}
         seen = client.get_item(TableName="orders", Key=key)["Item"]["seen"]["L"]
         assert [int(value["N"]) for value in seen] == list(range(connection, 200, 4))
-    assert "the recording is cut off" in result.stdout
+
+
+@pytest.mark.parametrize("kind", ["zstd", "gzip"])
+@pytest.mark.parametrize("harm", ["cut", "changed", "zeros", "nothing"])
+def test_a_damaged_recording_does_not_pass(
+    kind: str, harm: str, endpoint: str, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first block is whole, and has no request in it."""
+    if kind == "gzip":
+        monkeypatch.setattr(blocks, "zstd", None)
+    create(client, "orders")
+    entry = Entry(at=0.0, operation="GetItem", seconds=0.0, request={"TableName": "orders", "Key": KEY})
+    begin, end = (
+        bytearray(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
+        for lines in ([Head(1, 0.0)], [entry, End(1.0, 1, "stopped")])
+    )
+    if harm == "changed":
+        end[-12] ^= 1
+    elif harm != "nothing":
+        end[-12:] = bytes(12) if harm == "zeros" else b""
+    path = tmp_path / "load"
+    path.write_bytes(begin + end)
+    for strict, code in ((["--strict"], int(harm != "nothing")), ([], 0)):
+        result = replay(path, "--to", endpoint, "--speed", "max", *strict)
+        assert result.exit_code == code, result.output
+        assert ("the recording is cut off or damaged" in result.stdout) == (harm != "nothing")
+
+
+def test_a_check_that_compares_nothing_does_not_pass(recorded: Path, endpoint: str) -> None:
+    result = replay(recorded, "--to", endpoint, "--speed", "max", "--strict", "--operations", "DeleteItem")
+    assert result.exit_code == 1
+    assert "0 requests in" in result.stdout
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"])
+@pytest.mark.parametrize("options", [[], ["--create-tables"]])
+def test_a_silent_endpoint_ends_the_replay(
+    recorded: Path, said: bytes, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "SECONDS_MAX", 0.05)
+    ends = threading.Event()
+    received: list[bytes] = []
+
+    class Silent(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            received.append(self.request.recv(65_536))
+            self.request.sendall(said)
+            ends.wait()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Silent) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        result = replay(recorded, "--to", url, "--speed", "max", *options)
+        ends.set()
+        server.shutdown()
+    assert result.exit_code == 1
+    assert url in result.stderr
+    assert "has answered none of the requests" in result.stderr or "no answer for" in result.stderr
+    assert len(received) == 1
 
 
 def test_an_endpoint_that_does_not_answer_is_a_difference(recorded: Path) -> None:

@@ -20,6 +20,7 @@ from hashrange.money.agents import tag
 from hashrange.money.counts import Counted, Row
 from hashrange.money.patterns import filtered_attribute, text_of
 from hashrange.money.statement import Statement
+from hashrange.money.stored import stored
 from hashrange.prices import published
 from hashrange.server import running
 from watched import Clients, create
@@ -226,6 +227,42 @@ def test_a_price_that_is_missing_is_named(client: Any, counting: meter.Meter) ->
     statement = Statement(counting.counted("us-east-1"), published().region("eu-west-3"))
     assert statement.total.total.missing == {"write_requests"}
     assert str(statement.total.total) == "no price"
+
+
+def test_recovery_is_billed_without_global_indexes_and_replicas_cost_storage(
+    client: Any, database: Database
+) -> None:
+    """Source: docs/costs.md. Each item here has 20 bytes, and so has each of its entries."""
+    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+    every = {"Projection": {"ProjectionType": "ALL"}}
+    client.create_table(
+        TableName="indexed",
+        KeySchema=[*key, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "l")],
+        LocalSecondaryIndexes=[
+            {"IndexName": "local", "KeySchema": [*key, {"AttributeName": "l", "KeyType": "RANGE"}], **every}
+        ],
+        GlobalSecondaryIndexes=[
+            {"IndexName": "global", "KeySchema": [{"AttributeName": "l", "KeyType": "HASH"}], **every}
+        ],
+        BillingMode="PAY_PER_REQUEST",
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
+    item = {"pk": {"S": "aaaaa"}, "sk": {"S": "bbbbb"}, "l": {"S": "ccccc"}}
+    client.put_item(TableName="indexed", Item=item)
+
+    def billed() -> tuple[int, int]:
+        every_table = database.engine.read(lambda reader: stored(reader, 9))
+        [found] = [one for one in every_table if one.table == "indexed"]
+        return found.bytes_, found.recovery_bytes
+
+    assert billed() == (3 * (20 + 100), 0)
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    client.update_continuous_backups(TableName="indexed", PointInTimeRecoverySpecification=recovery)
+    assert billed() == (3 * (20 + 100), 2 * (20 + 100))
+    client.update_table(TableName="indexed", ReplicaUpdates=[{"Create": {"RegionName": "eu-west-1"}}])
+    database.settle()
+    assert billed() == (3 * (20 + 100) + 48, 2 * (20 + 100) + 48)
 
 
 def test_a_month_at_the_same_rate(client: Any, database: Database, counting: meter.Meter) -> None:

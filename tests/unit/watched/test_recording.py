@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +58,7 @@ def test_a_request_is_recorded_as_it_was_sent(database: Database, client: Any, t
     assert put.connection == get.connection != 0
 
 
-def test_requests_before_and_after_are_not_recorded(
-    database: Database, client: Any, tmp_path: Path
-) -> None:
+def test_requests_before_and_after_are_not_recorded(database: Database, client: Any, tmp_path: Path) -> None:
     client.put_item(TableName="orders", Item=item("ada", 1))
     with recording(database, tmp_path / "load"):
         client.delete_item(TableName="orders", Key=item("ada", 1))
@@ -67,9 +67,7 @@ def test_requests_before_and_after_are_not_recorded(
     assert database.interest.watch is None
 
 
-def test_the_tables_of_a_recording_can_be_made_again(
-    database: Database, client: Any, tmp_path: Path
-) -> None:
+def test_the_tables_of_a_recording_can_be_made_again(database: Database, client: Any, tmp_path: Path) -> None:
     with recording(database, tmp_path / "load"):
         client.get_item(TableName="orders", Key=item("ada", 1))
     with reader.open(tmp_path / "load") as opened:
@@ -112,18 +110,19 @@ def test_hashed_values_are_not_in_the_file(database: Database, client: Any, tmp_
 
 def test_a_recording_ends_when_its_file_is_full(database: Database, client: Any, tmp_path: Path) -> None:
     bytes_max = 20_000
+    chance = random.Random(1)
     with recording(database, tmp_path / "load", bytes_max=bytes_max) as tape:
-        for number in range(1_000):
-            client.put_item(TableName="orders", Item=item("ada", number))
-            assert tape.writer is not None
-            if not tape.writer.is_on:
-                break
+        for number in range(60):  # more than enough: half of a text like this is left when it is compressed
+            note = {"S": chance.randbytes(1_000).hex()}
+            client.put_item(TableName="orders", Item=item("ada", number, note=note))
+        assert tape.writer is not None
+        tape.writer._thread.join()  # (it writes on a thread, which ends when the file is full)
         client.get_item(TableName="orders", Key=item("ada", 1))
         assert database.interest.watch is None
     assert tape.writer is not None
     assert tape.writer.state == "full"
     with reader.open(tmp_path / "load") as opened:
-        assert 0 < len(list(opened.entries())) < 1_000
+        assert 0 < len(list(opened.entries())) < 60
         assert opened.end is not None
         assert opened.end.why == "full"
     assert bytes_max <= (tmp_path / "load").stat().st_size < 2 * bytes_max
@@ -160,14 +159,24 @@ def test_there_is_one_recording_at_a_time(database: Database, tmp_path: Path) ->
         pass
 
 
+@pytest.mark.parametrize("buffering", [0, -1])
 def test_a_file_that_cannot_be_written_ends_the_recording_only(
-    database: Database, client: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    database: Database,
+    client: Any,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    buffering: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    ended: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", ended.append)
     with recording(database, tmp_path / "load") as tape:
         assert tape.writer is not None
         tape.writer._file.close()
-        tape.writer._file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115 (the writer closes it)
+        # A file with a buffer fails once more when it is closed.
+        tape.writer._file = open("/dev/full", "wb", buffering)  # noqa: SIM115 (the writer closes it)
         client.get_item(TableName="orders", Key=item("ada", 1))
+    assert not ended, "a thread that ends by an error ends the server"
     client.get_item(TableName="orders", Key=item("ada", 1))
     assert tape.writer.state == "failed"
     assert "the recording ended" in caplog.text

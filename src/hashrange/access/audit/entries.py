@@ -16,7 +16,7 @@ import orjson
 from hashrange.clock import show_moment
 from hashrange.errors import InternalServerError, RequestViolation, ServiceError
 from hashrange.operations.context import Caller, Request
-from hashrange.operations.targets import name_in, targets
+from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.values import numbers
 
 ALLOWED: Final = "allowed"
@@ -70,21 +70,19 @@ class Ended(NamedTuple):
 
 def note(operation: str, request: Request, caller: Caller, source: str) -> Note:
     """A request that has not been checked: it may have any form."""
-    try:
-        named = targets(operation, request)[:_PLACES_MAX]
-        puts = "Item" in request or operation in ("BatchWriteItem", "TransactWriteItems")
-        places = tuple(
-            Place(target.table, target.index or "", _scalars(target.attributes), puts) for target in named
-        )
-    except Exception:  # the request will be refused, for what is wrong with it
-        name = request.get("TableName")
-        places = (Place(name_in(name), "", None, False),) if isinstance(name, str) else ()
+    puts = "Item" in request or operation in ("BatchWriteItem", "TransactWriteItems")
+    places = tuple(
+        Place(target.table, target.index or "", _scalars(target.attributes), puts)
+        for target in targets_of_any(operation, request)[:_PLACES_MAX]
+    )
+    if not places and isinstance(name := request.get("TableName"), str):
+        places = (Place(name_in(name), "", None, False),)  # it will be refused, for something else
     return Note(caller, operation, places, source)
 
 
-def _scalars(attributes: Any) -> Key | None:
+def _scalars(attributes: Key | None) -> Key | None:
     """Those attributes that can be a part of a key."""
-    if not isinstance(attributes, Mapping):
+    if attributes is None:
         return None
     kept: dict[str, Any] = {}
     for name, value in attributes.items():
@@ -118,6 +116,23 @@ def fields_of(ended: Ended, key_names: KeyNames) -> dict[str, Any]:
         "on": _shown(noted, key_names),
         "decision": _decision(noted.caller, ended.code),
         "result": ended.code or "ok",
+    }
+
+
+def incomplete_fields_of(entry: Ended | dict[str, Any], error: Exception) -> dict[str, Any]:
+    """What is written of an entry that cannot be written as it is, with the `error` that says why."""
+    why = type(error).__name__
+    if isinstance(entry, dict):
+        return {name: entry[name] for name in ("time", "event") if name in entry} | {"incomplete": why}
+    return {
+        "time": show_moment(entry.moment),
+        "event": "request",
+        "request_id": entry.request_id,
+        "source": entry.note.source,
+        "operation": entry.note.operation[:_CHARS_MAX],
+        "decision": _decision(entry.note.caller, entry.code),
+        "result": entry.code or "ok",
+        "incomplete": why,
     }
 
 

@@ -3,10 +3,9 @@
 - The queue has a limit. What does not fit is lost and counted, and the log gets an entry that says how many.
 - If the disk takes nothing, what is in the queue waits, and is tried again; requests go on. `problem` says
   what is wrong.
-- A file that has reached its size is renamed to FILE.1, the former FILE.1 to FILE.2, and so on; the chain
-  goes on in the new file.
-- A server that starts again continues the chain. A last line that a crash cut off is removed first: it never
-  was complete.
+- A file that has reached its size is renamed to FILE.1, the former FILE.1 to FILE.2, and so on.
+- A server that starts again goes on in the file. A last line that a crash cut off is removed first: it never
+  was complete. Where the log does not end with `stopped`, entries may be missing: `started` says so.
 """
 
 from __future__ import annotations
@@ -20,9 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from hashrange.access.audit.chain import LINE_BYTES_MAX, Link, numbered, read_link
-from hashrange.access.audit.entries import Ended, KeyNames, fields_of
+import orjson
+
+from hashrange.access.audit.entries import Ended, KeyNames, fields_of, incomplete_fields_of
 from hashrange.clock import show_moment
+from hashrange.files.durable import private
 
 ENTRIES_MAX: Final = 20_000
 """The most entries that wait to be written."""
@@ -31,7 +32,10 @@ _BATCH_MAX: Final = 500
 _GATHER_SECONDS: Final = 0.1
 """How long entries gather before they are written together."""
 _RETRY_SECONDS: Final = 1.0
-_LINE_BEGINS: Final = b'{"n":'
+_LINE_BEGINS: Final = b'{"time":'
+_LINE_BYTES_MAX: Final = 1024 * 1024
+_STARTED: Final = "started"
+_STOPPED: Final = "stopped"
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +50,8 @@ class AuditError(Exception):
 class AuditLog:
     """The audit log in `path`. `now` is the machine's time in epoch seconds. Thread-safe.
 
-    `problem` says why nothing can be written, "" if all is well; `lost` and `written` count entries.
+    `problem` says why nothing can be written, "" if all is well; `lost`, `incomplete` and `written` count
+    entries.
     """
 
     def __init__(
@@ -55,6 +60,7 @@ class AuditLog:
         self.path = path
         self.problem = ""
         self.lost = 0
+        self.incomplete = 0
         self.written = 0
         self._now = now
         self._key_names = key_names
@@ -67,15 +73,14 @@ class AuditLog:
         self._closing = threading.Event()
         self._file: int | None = None
         self._size = 0
-        self._end = Link()
         self._thread = threading.Thread(target=self._run, name="hashrange-audit", daemon=True)
 
     def open(self, version: str) -> None:
         """Continue or begin the log. Raises `AuditError`."""
         try:
             self._open()
-            self._end = self._last_link()
-            self._append([{"time": self._time(), "event": "started", "version": version}])
+            entry = {"time": self._time(), "event": _STARTED, "version": version}
+            self._append([entry if self._ended_well() else {**entry, "unclean": True}])
         except (OSError, ValueError) as error:
             self._close_file()
             raise AuditError(f"The audit log {self.path} cannot be written: {error}") from error
@@ -97,7 +102,7 @@ class AuditLog:
 
     def close(self) -> None:
         """Write what waits, and end. What cannot be written now is lost."""
-        self.event(event="stopped")
+        self.event(event=_STOPPED)
         self._closing.set()
         self._wake.set()
         self._thread.join()
@@ -128,12 +133,12 @@ class AuditLog:
         lost = self.lost
         if not batch and lost == self._told_lost:
             return False
-        fields = [fields_of(e, self._key_names) if isinstance(e, Ended) else e for e in batch]
+        entries = list(batch)
         if lost > self._told_lost:
-            fields.append({"time": self._time(), "event": "lost", "lost": lost - self._told_lost})
+            entries.append({"time": self._time(), "event": "lost", "lost": lost - self._told_lost})
         try:
-            self._append(fields)
-        except OSError as error:
+            self._append(entries)
+        except Exception as error:  # (a thread that ends by an error would end the server)
             self._entries.extendleft(reversed(batch))
             self._fail(error)
             return False
@@ -143,10 +148,11 @@ class AuditLog:
             _log.info("the audit log is written again", extra={"fields": {"lost": self.lost}})
         return True
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: Exception) -> None:
         if not self.problem:
             _log.error("the audit log cannot be written", extra={"fields": {"why": str(error)}})
-        self.problem = f"{self.path} cannot be written: {error.strerror or error}"
+        why = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
+        self.problem = f"{self.path} cannot be written: {why}"
         self._close_file()
 
     def _close_file(self) -> None:
@@ -155,14 +161,21 @@ class AuditLog:
                 os.close(self._file)
             self._file = None
 
-    def _append(self, entries: list[dict[str, Any]]) -> None:
+    def _line(self, entry: Entry) -> bytes:
+        """The line of an entry. A request may have any form: one that cannot be shown has a line that says
+        so."""
+        try:
+            fields = fields_of(entry, self._key_names) if isinstance(entry, Ended) else entry
+            return orjson.dumps(fields) + b"\n"
+        except Exception as error:
+            if not self.incomplete:
+                _log.error("a line of the audit log is incomplete", exc_info=error)
+            self.incomplete += 1
+            return orjson.dumps(incomplete_fields_of(entry, error)) + b"\n"
+
+    def _append(self, entries: list[Entry]) -> None:
         """Write entries as one: after an error none of them counts. Raises OSError."""
-        end = self._end
-        lines = []
-        for fields in entries:
-            line, end = end.follow(fields)
-            lines.append(line)
-        text = b"".join(lines)
+        text = b"".join([self._line(entry) for entry in entries])
         if self._file is None:
             self._open()
             # Remove what a write that failed has left.
@@ -175,13 +188,12 @@ class AuditLog:
             left = left[os.write(self._file, left) :]
         os.fsync(self._file)
         self._size += len(text)
-        self._end = end
         self.written += len(entries)
 
     # -- files --
 
     def _open(self) -> None:
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = private(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             _lock_alone(self._file)
         except OSError:
@@ -193,43 +205,36 @@ class AuditLog:
             os.ftruncate(self._file, size)
 
     def _rotate(self) -> None:
-        assert self._file is not None
+        self._close_file()  # Windows renames no open file
         for number in range(self._files_max - 1, 0, -1):
-            source = self.path if number == 1 else numbered(self.path, number - 1)
+            source = self.path if number == 1 else _numbered(self.path, number - 1)
             if source.exists():
-                os.replace(source, numbered(self.path, number))
+                os.replace(source, _numbered(self.path, number))
         if self._files_max == 1:
             self.path.unlink()
-        self._close_file()
         self._size = 0
         self._open()
 
-    def _last_link(self) -> Link:
-        """The end of the chain in the files that are there. Raises ValueError for what is no log."""
-        assert self._file is not None
-        size = os.fstat(self._file).st_size
-        tail = os.pread(self._file, LINE_BYTES_MAX, max(0, size - LINE_BYTES_MAX))
-        whole, newline, torn = tail.rpartition(b"\n")
-        if torn and not newline and not torn.startswith(_LINE_BEGINS[: len(torn)]):
+    def _ended_well(self) -> bool:
+        """Whether the last server wrote everything, or there was none. Removes what it did not complete.
+        Raises ValueError for a file that is no log."""
+        size = self.path.stat().st_size
+        with open(self.path, "rb") as file:
+            file.seek(max(0, size - _LINE_BYTES_MAX))
+            tail = file.read()
+        *whole, torn = tail.split(b"\n")
+        last = whole[-1] if whole else torn
+        if not _LINE_BEGINS.startswith(last[: len(_LINE_BEGINS)]):
             raise ValueError(f"{self.path} is no audit log; move the file away")
-        link = _link_of(whole.rpartition(b"\n")[2], self.path) if newline else None
-        self._truncate(size - len(torn))
         self._size = size - len(torn)
-        if link is not None:
-            return link
-        before = numbered(self.path, 1)
-        if not before.exists():
-            return Link()
-        with open(before, "rb") as file:
-            file.seek(max(0, before.stat().st_size - LINE_BYTES_MAX))
-            return _link_of(file.read().rstrip(b"\n").rpartition(b"\n")[2], before)
+        self._truncate(self._size)
+        is_new = size == 0 and not _numbered(self.path, 1).exists()
+        return is_new or (not torn and b'"event":"%b"' % _STOPPED.encode() in last)
 
 
-def _link_of(line: bytes, path: Path) -> Link:
-    try:
-        return read_link(line)
-    except ValueError:
-        raise ValueError(f"the last line of {path} is no line of an audit log; move the file away") from None
+def _numbered(path: Path, number: int) -> Path:
+    """The file of a log that was renamed `number` times."""
+    return path.with_name(f"{path.name}.{number}")
 
 
 def _lock_alone(descriptor: int) -> None:

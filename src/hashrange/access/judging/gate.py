@@ -104,9 +104,12 @@ class Gate:
         """
         try:
             key = self._verifier.verify(method, target, headers, body)
-        except ServiceError as error:
+        except Exception as error:
             if self.strict:
                 raise
+            if not isinstance(error, ServiceError):
+                _log.exception("a signature could not be verified")
+                return caller
             fields = {"key": caller.access_key[:_SHOWN_CHARS_MAX], "error": error.code, "why": error.message}
             _log.warning(WOULD_REFUSE, extra={"fields": fields})
             return caller

@@ -37,6 +37,7 @@ from hashrange.errors import AccessDeniedException
 from hashrange.operations.context import Caller, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader
+from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import KeySchema, Table
 from hashrange.values import AttributeValue
@@ -71,10 +72,12 @@ def judged(
     caller: Caller,
     settings: Settings,
     now: float,
+    failed: Callable[[Exception], None] | None = None,
 ) -> Callable[[Any], Any]:
     """The body of a request, which first decides whether policies allow the request: it raises
-    AccessDeniedException. `now` is the time of the condition keys, in epoch seconds."""
-    judge = Judge(caller, settings, now)
+    AccessDeniedException. `now` is the time of the condition keys, in epoch seconds. `failed` is told, of a
+    request that is not to be refused, why it cannot be judged."""
+    judge = Judge(caller, settings, now, failed)
     if operation == "BatchExecuteStatement":
         from hashrange.access.judging.batches import judged_batch
 
@@ -95,11 +98,19 @@ class Judge:
     """Decides the acts of one request."""
 
     __slots__ = (
-        *("_account", "_caller", "_identified", "_keys", "_logged", "_owner", "_scope", "_settings"),
+        *("_account", "_caller", "_failed", "_identified", "_keys", "_logged", "_owner", "_scope"),
+        "_settings",
     )
 
-    def __init__(self, caller: Caller, settings: Settings, now: float) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        settings: Settings,
+        now: float,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
         identified: Identified = caller.identified
+        self._failed = failed
         self._identified = identified
         self._caller = caller
         self._settings = settings
@@ -117,7 +128,15 @@ class Judge:
 
     def refusal(self, act: Act, reader: Reader) -> str | None:
         """Why policies do not allow an act; None if they do, or if it is only logged that they do not."""
-        decision = self.decide(act, reader)
+        try:
+            decision = self.decide(act, reader)
+        except StorageError:
+            raise  # (the request itself reads the store as well)
+        except Exception as error:
+            if self._failed is None:
+                raise
+            self._failed(error)
+            return None
         if decision.allowed:
             return None
         if self._identified.refuses:

@@ -74,8 +74,10 @@ def key_values(act: StatementAct, key: KeySchema) -> tuple[list[AttributeValue],
 
 
 def _found(names: tuple[str, ...], act: StatementAct) -> list[AttributeValue]:
-    """The values with these names. A statement of a batch may have too few parameters: then it fails."""
-    return [act.values[name] for name in names if name in act.values]
+    """The values with these names. A statement of a batch may have too few parameters, or some that are no
+    values: then it fails."""
+    found = [act.values.get(name) for name in names]
+    return [value for value in found if isinstance(value, dict) and len(value) == 1]
 
 
 def _attributes(prepared: Prepared) -> set[str]:

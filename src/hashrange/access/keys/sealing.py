@@ -19,11 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from hashrange.files.durable import sync_directory
+from hashrange.files.durable import private, sync_directory
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
-_MODE: Final = 0o600
 _MAKE_ONE: Final = "`openssl rand -base64 32` makes one"
 
 _log = logging.getLogger(__name__)
@@ -156,12 +155,12 @@ def _made(path: Path, key: bytes) -> bytes:
     """Write a new key file, which only its owner may read. If another program has made it meanwhile, that
     one counts."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+        file = open(path, "xb", opener=private)  # noqa: SIM115 (it is closed below)
     except FileExistsError:
         return _read(path)
     except OSError as error:
         raise VaultError(f"the key file {path} cannot be made: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as file:
+    with file:
         file.write(base64.b64encode(key) + b"\n")
         file.flush()
         os.fsync(file.fileno())

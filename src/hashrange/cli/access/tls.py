@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +9,7 @@ import click
 
 from hashrange.access.certificates import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, Pair, authority, server
 from hashrange.clock import SystemClock
+from hashrange.files.durable import private
 
 DIRECTORY: Final = Path("hashrange-tls")
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
@@ -90,8 +90,7 @@ def _write(path: Path, content: bytes, *, secret: bool = False) -> None:
     """Put a file in place in one step; a secret one is readable by its owner only, from its beginning."""
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
-    mode = 0o600 if secret else 0o644
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    with open(beside, "xb", opener=private if secret else None) as file:
         file.write(content)
     beside.replace(path)
 

@@ -2,7 +2,8 @@
 
 Once a second it looks whether the file or the stored keys have changed. A file counts when it has stayed the
 same for a second, so that a half-written one is not read; a SIGHUP reads it at once. If the new file cannot
-be used, the users stay as they were, and the log says where the fault is.
+be used, the users stay as they were, and the log says where the fault is. A file may be wrong in ways that
+nobody foresees, such as a thousand levels, so every error counts: a thread that ended would end the server.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-from hashrange.storage.failures import StorageError
 
 if TYPE_CHECKING:
     from hashrange.access.directory import Directory
@@ -80,7 +79,7 @@ class Watcher:
                 self._reload(directory)
         try:
             keyring.refresh()
-        except StorageError as error:
+        except Exception as error:
             if not self._is_failing:
                 _log.warning("the keys of the store cannot be read; the known ones stay: %s", error)
             self._is_failing = True
@@ -91,7 +90,7 @@ class Watcher:
         fields = {"file": str(self._file)}
         try:
             users = self._load()
-        except ValueError as error:
+        except Exception as error:
             fields["why"] = str(error)
             _log.error("the users stay as they were: the new users file is wrong", extra={"fields": fields})
             return

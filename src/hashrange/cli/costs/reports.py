@@ -23,6 +23,7 @@ def costs(statement: Statement, book: Book, by: Sequence[str]) -> Iterator[str]:
         f"On demand in {statement.region.code}, {_prices(book)}; counted since {show_moment(counted.since)}, "
         f"{_span(counted.seconds)}."
     )
+    yield from missing(statement.missing, statement.region)
     yield ""
     lines, total = statement.lines(by), statement.total
     if not lines:
@@ -38,7 +39,6 @@ def costs(statement: Statement, book: Book, by: Sequence[str]) -> Iterator[str]:
     if a_month is not None and lines:
         yield f"At this rate a month would cost {a_month}."
     yield from _monthly(statement)
-    yield from missing(total.total, statement.region)
 
 
 def _row(line: Line, names: int, title: str = "") -> list[str]:
@@ -64,11 +64,10 @@ def _monthly(statement: Statement) -> Iterator[str]:
 
 
 def missing(money: Money, region: Region) -> Iterator[str]:
-    """A line that says which prices are not known."""
+    """A line that says which prices are not known, and so which parts the sums leave out."""
     if money.missing:
         names = ", ".join(f"{rate} ({RATES[rate].about})" for rate in sorted(money.missing))
-        yield ""
-        yield f"No source has a price in {region.code} for {names}; --prices FILE can name it."
+        yield f"Left out, because no source has a price in {region.code}: {names}. --prices FILE can name it."
 
 
 def advice(statement: Statement) -> Iterator[str]:
@@ -85,6 +84,7 @@ def advice(statement: Statement) -> Iterator[str]:
 def comparison(compared: Comparison, region: Region, book: Book) -> Iterator[str]:
     """The plans of a load, the cheapest first."""
     yield f"A load of {_span(compared.minutes * 60)} in {region.code}, {_prices(book)}."
+    yield from missing(sum((plan.cost for plan in compared.plans), Money()), region)
     yield ""
     rows = [["plan", "this load", "a month of it", "throttled units", ""]]
     for plan in compared.plans:
@@ -99,8 +99,6 @@ def comparison(compared: Comparison, region: Region, book: Book) -> Iterator[str
             for (table, index), plans in compared.places.items()
         ]
         yield from aligned(rows[:_LINES_MAX], {0, 1, 3})
-    money = sum((plan.cost for plan in compared.plans), Money())
-    yield from missing(money, region)
 
 
 def region(prices: Region, book: Book) -> Iterator[str]:
@@ -142,7 +140,7 @@ def as_json(statement: Statement, book: Book) -> dict[str, Any]:
             for part in statement.monthly()
         ],
         "advice": [_json_advice(piece) for piece in advise(statement)],
-        "missing_prices": sorted(statement.total.total.missing),
+        "missing_prices": sorted(statement.missing.missing),
     }
 
 

@@ -67,7 +67,11 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     metavar="N",
     help="At most so many requests are under way.",
 )
-@click.option("--strict", is_flag=True, help="Exit with status 1 if any request ended otherwise.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with status 1 if a request ended otherwise, if none was sent, or if the recording is damaged.",
+)
 @click.option("--region", help="Region in the signature.  [default: that of the profile or AWS_REGION]")
 @click.option("--profile", help="Profile of the AWS CLI.")
 def command(
@@ -108,7 +112,8 @@ def command(
         raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
     if not ended:
         raise click.exceptions.Exit(130)
-    if strict and run.summary.differences:
+    summary = run.summary
+    if strict and (summary.differences or not summary.requests or _is_damaged(summary, recording)):
         raise click.exceptions.Exit(1)
 
 
@@ -166,6 +171,10 @@ def _tell(summary: Summary, recording: Recording, ended: bool) -> None:
         click.echo(f"left out: {codes(summary.left_out)} (--operations names what to send)")
     if recording.dropped:
         click.echo(f"{plural(recording.dropped, 'request')} missing in the recording: they came too fast")
-    taken = recording.requests - sum(summary.left_out.values())
-    if ended and recording.is_cut and summary.requests == taken:
-        click.echo("the recording is cut off: its last requests are missing")
+    if ended and _is_damaged(summary, recording):
+        click.echo("the recording is cut off or damaged: the requests after these are missing")
+
+
+def _is_damaged(summary: Summary, recording: Recording) -> bool:
+    """Whether the recording was read as far as possible, and not to its end."""
+    return recording.is_cut and summary.requests == recording.requests - sum(summary.left_out.values())

@@ -44,8 +44,8 @@ _OPTIONS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
         {
             "type": _FILE,
             "metavar": "FILE",
-            "help": "Log of who did what: lines of JSON, chained by hashes. Keys of items are hashed, other "
-            "values never written; see docs/audit.md.  [default: none]",
+            "help": "Log of who did what, in lines of JSON. Keys of items are hashed, other values never "
+            "written; see docs/audit.md.  [default: none]",
         },
     ),
     (

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -22,13 +21,13 @@ from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.console import looks
 from hashrange.console.ask.conditions import OPERATORS
 from hashrange.console.entities.patterns import pattern_of_value
-from hashrange.console.live.feed import is_taken, targets_of
+from hashrange.console.live.feed import is_taken
 from hashrange.console.reach import View
-from hashrange.errors import ServiceError
+from hashrange.expressions.key_conditions import KeyComparison
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Request, scope_of
 from hashrange.operations.reads.read_parameters import query_reading
-from hashrange.operations.targets import Target
+from hashrange.operations.targets import Target, targets_of_any
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.watching.sights import Sight
@@ -117,7 +116,7 @@ class Uses:
         settings = self._subject.database.settings
         scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
         now = self._clock.now()
-        targets = targets_of(sight.operation, sight.request)
+        targets = targets_of_any(sight.operation, sight.request)
         with self._lock:
             used = {
                 (target.table, _use(sight.operation, sight.request, target, table))
@@ -151,7 +150,7 @@ class Uses:
 def _use(operation: str, request: Request, target: Target, table: _Table) -> Use:
     """The use of a table by a target of a request."""
     if operation == "Query":
-        return Use(operation, target.index or "", tuple(_conditions(request)))
+        return Use(operation, target.index or "", _conditions(request))
     given = target.attributes
     if not isinstance(given, dict):
         return Use(operation, target.index or "")
@@ -161,25 +160,28 @@ def _use(operation: str, request: Request, target: Target, table: _Table) -> Use
     return Use(operation, target.index or "", tuple(key))
 
 
-def _conditions(request: Request) -> Iterator[Compared]:
+def _conditions(request: Request) -> tuple[Compared, ...]:
     """The conditions of a Query on its key, none if it is wrong."""
     try:
-        comparisons = query_reading(request, "", billed=False).comparisons
-    except (ServiceError, AttributeError, KeyError, TypeError):  # a refused request has any form
-        return
-    for comparison in comparisons:
-        operator = _WORDS.get(comparison.operator, comparison.operator)
-        if operator.lower() == "between":
-            yield Compared(comparison.attribute, "between", "two values")
-            continue
-        pattern = _pattern(comparison.operands[0])
-        if operator == "begins_with" and not pattern.endswith("*"):
-            pattern += "*"
-        yield Compared(comparison.attribute, operator, pattern)
+        return tuple(map(_compared, query_reading(request, "", billed=False).comparisons))
+    except Exception:  # a refused request has any form
+        return ()
+
+
+def _compared(comparison: KeyComparison) -> Compared:
+    operator = _WORDS.get(comparison.operator, comparison.operator)
+    if operator.lower() == "between":
+        return Compared(comparison.attribute, "between", "two values")
+    pattern = _pattern(comparison.operands[0])
+    if operator == "begins_with" and not pattern.endswith("*"):
+        pattern += "*"
+    return Compared(comparison.attribute, operator, pattern)
 
 
 def _pattern(value: Any) -> str:
-    return pattern_of_value(value)[:_PATTERN_CHARACTERS_MAX] if isinstance(value, dict) else "*"
+    if not isinstance(value, dict) or not isinstance(value.get("S"), str):
+        return "*"  # (a refused request has any form)
+    return pattern_of_value(value)[:_PATTERN_CHARACTERS_MAX]
 
 
 def _count(table: _Table, use: Use, now: float, *, failed: bool) -> None:

@@ -21,7 +21,7 @@ import orjson
 from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
 from hashrange.operations.context import OPERATOR, Request
-from hashrange.operations.targets import Target, name_in, targets
+from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.server.admin.attention import Attention
 from hashrange.server.admin.port import Subject
 from hashrange.tables.data.capacity import NO_BILL, Bill
@@ -108,7 +108,7 @@ class Wanted:
             isinstance(target.attributes, dict)
             and (not self.table or target.table == self.table)
             and all(target.attributes.get(name) == value for name, value in self.key)
-            for target in targets_of(operation, request)
+            for target in targets_of_any(operation, request)
         )
 
     def takes_row(self, row: Row) -> bool:
@@ -250,20 +250,12 @@ def is_taken(subject: Subject, onlooker: Onlooker, sight: Sight) -> bool:
     return sight.caller.access_key != OPERATOR
 
 
-def targets_of(operation: str, request: Request) -> tuple[Target, ...]:
-    """The targets of a request, none if it is wrong."""
-    try:
-        return targets(operation, request)
-    except Exception:  # the request has any form, because a refused one is shown too
-        return ()
-
-
 def tables_of(operation: str, request: Request) -> tuple[str, ...]:
     """The names of the tables that a request names."""
     name = request.get("TableName")
     if isinstance(name, str):
         return (name_in(name),)
-    named = [target.table for target in targets_of(operation, request) if target.table]
+    named = [target.table for target in targets_of_any(operation, request) if target.table]
     return tuple(dict.fromkeys(named))[:_TABLES_MAX]
 
 

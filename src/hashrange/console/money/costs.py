@@ -82,7 +82,7 @@ async def page(view: View) -> Response:
         total=total,
         a_month=statement.a_month(total.total),
         monthly=statement.monthly()[:ROWS_MAX],
-        missing=missing_rates(total.total),
+        missing=missing_rates(statement.missing),
         since=show_moment(counted.since),
     )
 

@@ -30,6 +30,7 @@ from hashrange.server.metrics import (
     contributors,
     deliveries,
     exposition,
+    observer_family,
 )
 from hashrange.storage.capabilities import Local, Remote
 
@@ -51,8 +52,10 @@ async def _health(request: Request) -> Response:
     failing, waiting = background.failing, background.waiting
     problems = engine.problems() if isinstance(engine, Remote) else []
     audit = audit_of(subject)
-    silent = audit is not None and audit.problem
-    status = "degraded" if failing or waiting or background.damages or problems or silent else "ok"
+    silent = audit is not None and (audit.problem or audit.incomplete)
+    observers = _failing_observers(subject)
+    is_degraded = failing or waiting or background.damages or problems or silent or observers
+    status = "degraded" if is_degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
         status = "files missing"
@@ -74,14 +77,30 @@ async def _health(request: Request) -> Response:
         shown["cause"] = f"{missing}: the store's contents are lost when this server ends, so copy them now"
     if problems:
         shown["problems"] = problems
-    if audit is not None and (audit.problem or audit.lost):
-        shown["audit"] = {"problem": audit.problem or None, "lost_entries": audit.lost}
+    if audit is not None and (audit.problem or audit.lost or audit.incomplete):
+        shown["audit"] = {
+            "problem": audit.problem or None,
+            "lost_entries": audit.lost,
+            "incomplete_entries": audit.incomplete,
+        }
+    if observers:
+        shown["observers"] = observers
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
     if waiting:
         shown["waiting"] = [{"unit": unit, "seconds": round(waiting[unit])} for unit in waiting]
     return json(shown, 503 if draining or refusing is not None or missing is not None else 200)
+
+
+def _failing_observers(subject: Subject) -> list[dict[str, str]]:
+    """What looks at requests and has failed, with its latest error. The requests went on."""
+    interest = subject.database.interest
+    failing = dict(interest.failing)
+    writer = interest.last_tape.writer if interest.last_tape is not None else None
+    if writer is not None and writer.problem:
+        failing["recording"] = writer.problem
+    return [{"observer": name, "error": error} for name, error in sorted(failing.items())]
 
 
 async def _tables(request: Request) -> Response:
@@ -122,7 +141,10 @@ async def _metrics(request: Request) -> Response:
         tables=tables,
         background=subject.database.background,
         engine=subject.database.engine,
-        further=families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max),
+        further=[
+            *families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max),
+            observer_family(subject.database.interest.failures),
+        ],
     )
     rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
     if (audit := audit_of(subject)) is not None:

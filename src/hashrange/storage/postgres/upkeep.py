@@ -10,7 +10,6 @@ import logging
 from threading import Lock, Thread
 from typing import Final
 
-from hashrange.storage.failures import StorageError
 from hashrange.storage.postgres.cache import Catalog
 from hashrange.storage.postgres.wire.connections import Connection, Pool, Trouble, call
 from hashrange.storage.postgres.wire.statements import Statements
@@ -72,7 +71,7 @@ class Upkeep:
         try:
             while not self._closed and self._pool.again(self._step):
                 pass
-        except StorageError as error:
+        except Exception as error:  # (a thread that ends by an error would end the server)
             if not self._closed:
                 _log.warning("deleted records were not removed: %s", error)
             return

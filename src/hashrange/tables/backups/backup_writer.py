@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from hashrange.files.durable import make_directory, sync_directory
+from hashrange.files.durable import make_directory, private, sync_directory
 from hashrange.interchange import dynamodb_json
 from hashrange.interchange.compression import gzip_writer
 from hashrange.tables.backups import files
@@ -84,7 +84,8 @@ class Writing:
     def _open(self, first: bytes) -> None:
         path = self._folder / files.data_name(self.number)
         make_directory(path.parent)
-        self._file = path.with_name(path.name + _UNFINISHED).open("wb")
+        unfinished = path.with_name(path.name + _UNFINISHED)
+        self._file = open(unfinished, "wb", opener=private)  # noqa: SIM115 (`drop` or the end closes it)
         self._sink = _Hashing(self._file)
         self._gzip = gzip_writer(self._sink, _LEVEL)
         self._first = first

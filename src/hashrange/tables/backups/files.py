@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hashrange.files.durable import sync_directory
+from hashrange.files.durable import private, sync_directory
 from hashrange.files.regular import NotRegular, open_to_read
 
 FORMAT: Final = "hashrange-backup"
@@ -224,7 +224,7 @@ def _content(path: Path) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
+    with open(path, "wb", opener=private) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

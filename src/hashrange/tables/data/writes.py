@@ -218,7 +218,8 @@ def _refused(table: Table, write: Write, old: bytes | None) -> ConditionalCheckF
     raises it would make a reference cycle with its traceback."""
     members = {"Item": records.fragment_of(old)} if write.return_item_on_failure and old else {}
     error = ConditionalCheckFailedException(CONDITION_FAILED, **members)
-    error.units = max(_units(table, old), _units(table, write.record))
+    # (a write to an item that is not there: 1 unit, whatever it would have put)
+    error.units = write_units(0) if old is None else max(_units(table, old), _units(table, write.record))
     return error
 
 

@@ -1,0 +1,89 @@
+"""Files that hold values of items, or secrets, may be read by their owner only, whatever the umask is."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hashrange.access.audit import AuditLog
+from hashrange.access.keys import sealing
+from hashrange.cli import main
+from hashrange.clock import ManualClock
+from hashrange.database import Database
+from hashrange.files.durable import write_durably
+from hashrange.files.regular import open_to_write
+from hashrange.settings import Settings
+from hashrange.triggers.failures import FailureFile
+from hashrange.watching.tape import recording
+
+SOURCES = Path(__file__).parents[2] / "src" / "hashrange"
+_WRITES = re.compile(r"""open\((?!er).*["'][wxa]b?["']|\.write_(bytes|text)\(|O_CREAT""")
+OPEN_TO_OTHERS = {
+    "files/regular.py": "passes its flags on to `private`",
+    "access/audit/log.py": "passes its flags on to `private`",
+    "storage/embedded/room.py": "zeros, in the data directory",
+    "storage/embedded/offline/salvage.py": "in a temporary directory of its own",
+    "testing/policies.py": "a policy, which is no secret",
+}
+"""The modules that write files otherwise, and why they may."""
+CREATE = {
+    "TableName": "table",
+    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+RECOVERABLE = {"TableName": "table", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+
+
+@pytest.fixture(autouse=True)
+def _open_umask() -> Iterator[None]:
+    former = os.umask(0o000)
+    yield
+    os.umask(former)
+
+
+def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
+    settings = Settings(backup_dir=str(tmp_path / "backups"), s3_dir=str(tmp_path / "buckets"))
+    (tmp_path / "buckets" / "a-bucket").mkdir(parents=True)
+    with Database.in_memory(settings=settings, clock=ManualClock()) as database:
+        database.execute("CreateTable", dict(CREATE))
+        database.settle()
+        with recording(database, tmp_path / "recording"):
+            database.execute("PutItem", {"TableName": "table", "Item": {"p": {"S": "rosebud"}}})
+        database.execute("UpdateContinuousBackups", dict(RECOVERABLE))
+        arn = "arn:aws:dynamodb:us-east-1:000000000000:table/table"
+        database.execute("ExportTableToPointInTime", {"TableArn": arn, "S3Bucket": "a-bucket"})
+        database.execute("CreateBackup", {"TableName": "table", "BackupName": "backup"})
+        database.settle()
+    log = AuditLog(
+        tmp_path / "audit", lambda: 0.0, lambda table, caller: None, bytes_max=9_999, files_max=1
+    )
+    log.open("1")
+    log.close()
+    FailureFile(tmp_path / "failures").keep({})
+    write_durably(tmp_path / "durable", b"")
+    open_to_write(tmp_path / "regular").close()
+    sealing._made(tmp_path / "key", bytes(sealing.KEY_BYTES))
+    assert CliRunner().invoke(main, ["tls", "create", "--dir", str(tmp_path / "tls")]).exit_code == 0
+    found = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pem"]
+    found += tmp_path.glob("tls/*-key.pem")
+    assert {path.relative_to(tmp_path).parts[0] for path in found} == {
+        *("audit", "backups", "buckets", "durable", "failures", "key", "recording", "regular", "tls"),
+    }
+    assert [path for path in found if path.stat().st_mode & 0o077] == []
+
+
+def test_every_file_is_written_so() -> None:
+    """A new place that writes a file says `opener=private`, or why not."""
+    open_ones = {
+        str(path.relative_to(SOURCES))
+        for path in SOURCES.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if _WRITES.search(line) and "opener=private" not in line
+    }
+    assert open_ones == set(OPEN_TO_OTHERS)
