@@ -66,6 +66,8 @@ WRITE: Final = "write"
 ADMIN: Final = "admin"
 OPERATOR_ROLES: Final = (READ, WRITE, ADMIN)
 """The roles on the admin plane; each may do what those before it may."""
+NOBODY: Final = "none"
+"""What stands for the role of those who have none."""
 
 Node = Mapping[str, Any]
 

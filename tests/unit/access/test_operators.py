@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import http.client
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,7 +95,7 @@ CREATE = {
 }
 READS: list[tuple[str, str, Any]] = [
     ("GET", "/tables", None),
-    ("GET", "/health", None),
+    ("GET", "/metrics", None),
     ("GET", "/imports/some/errors?after=0&more=a%20b%2Fc", None),
     ("POST", "/data/ListTables", {}),
     ("POST", "/data/ListTables?scope=", {}),
@@ -182,10 +183,50 @@ def test_the_token_is_an_admin(plane: Plane) -> None:
     )
 
 
-@pytest.mark.parametrize("plane", [(WITHOUT_ROLES, ""), (None, ""), (USERS, "", "soft")], indirect=True)
-def test_without_roles_and_token_the_plane_is_open_as_before(plane: Plane) -> None:
+@pytest.mark.parametrize("plane", [(None, ""), (USERS, "", "soft")], indirect=True)
+def test_without_strict_and_token_everybody_may_change_data(plane: Plane) -> None:
     for name in ("", "nobody", "stranger"):
         assert plane.ask(name, "POST", "/clock", {"advance": "1d"})[0] == 200
+
+
+def routes() -> list[tuple[str, str, str]]:
+    """The method, the path and the role of every endpoint of the plane outside the console."""
+    with Database.in_memory() as database, running(database, admin=(admin := bind_admin(0))):
+        paths = Plane(admin.url, "", database).ask("", "GET", "/")[1]["paths"]
+    return [
+        (method.upper(), re.sub(r"{\w+}", "some", path), operation["x-role"])
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if not path.startswith("/console/") and path != "/console"
+    ]
+
+
+@pytest.mark.parametrize(
+    "plane",
+    [(USERS, ""), (WITHOUT_ROLES, ""), (WITHOUT_ROLES, TOKEN), (None, TOKEN), (USERS, TOKEN, "soft")],
+    indirect=True,
+)
+def test_strict_and_a_token_close_every_route_to_strangers(plane: Plane) -> None:
+    listed = routes()
+    assert len(listed) > 30
+    for method, path, role in listed:
+        for name in ("", "stranger"):
+            status, answer = plane.ask(name, method, path, {} if method == "POST" else None)
+            if path == "/health":
+                assert (status, answer, role) == (200, {"status": "ok"}, "none")
+            else:
+                assert (status, role != "none") == (401, True), (method, path)
+
+
+@pytest.mark.parametrize("plane", [(WITHOUT_ROLES, "", "soft")], indirect=True)
+def test_soft_gives_strangers_nothing_that_outlives_it(plane: Plane) -> None:
+    of_admins = [(method, path) for method, path, role in routes() if role == "admin"]
+    assert {("POST", "/access-keys"), ("POST", "/access-keys/some/rotate")} <= {*of_admins}
+    for method, path in of_admins:
+        for name in ("", "stranger", "nobody"):
+            status, answer = plane.ask(name, method, path, {} if method != "GET" else None)
+            assert (status, answer) == (403, {"error": "this needs the role admin, and yours is write"}), path
+        assert plane.ask("root", method, path, {} if method != "GET" else None)[0] != 403
 
 
 @pytest.mark.parametrize("plane", [(None, TOKEN)], indirect=True)

@@ -31,7 +31,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__
 from hashrange.access.audit import AuditLog
-from hashrange.access.users import ADMIN, OPERATOR_ROLES, READ, WRITE
+from hashrange.access.users import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
 from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
 
@@ -54,8 +54,9 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one.
-    `role` is the least that a user of the admin plane needs for it; "" is that of the method: read for a GET,
-    otherwise write. The pages of the console look at the session of the browser."""
+    `role` is the least that who asks needs for it (`access.users.NOBODY`: everybody may ask); "" is that of
+    the method: read for a GET, otherwise write. The pages of the console look at the session of the browser.
+    """
 
     method: str
     path: str
@@ -234,7 +235,8 @@ def role_of(request: Request) -> str:
 def check_role(request: Request, needed: str) -> None:
     """Check that who asks has a role, or one that may do more. Raises HTTPException."""
     role = role_of(request)
-    if OPERATOR_ROLES.index(role) < OPERATOR_ROLES.index(needed):
+    roles = (NOBODY, *OPERATOR_ROLES)
+    if roles.index(role) < roles.index(needed):
         raise HTTPException(403, f"this needs the role {needed}, and yours is {role}")
 
 

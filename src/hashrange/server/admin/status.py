@@ -20,8 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import __version__, form, pace
+from hashrange.access.users import NOBODY
 from hashrange.lab.metrics import families
-from hashrange.server.admin.application import Endpoint, audit_of, json, subject_of
+from hashrange.server.admin.application import Endpoint, audit_of, json, role_of, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import (
     CONTENT_TYPE,
@@ -58,6 +59,9 @@ async def _health(request: Request) -> Response:
         status = "files missing"
     if draining or refusing is not None:
         status = "draining" if draining else "refuses writes"
+    code = 503 if draining or refusing is not None or missing is not None else 200
+    if role_of(request) == NOBODY:
+        return json({"status": status}, code)
     shown: dict[str, Any] = {
         "status": status,
         "version": __version__,
@@ -81,7 +85,7 @@ async def _health(request: Request) -> Response:
         shown["damaged_records"] = background.damages
     if waiting:
         shown["waiting"] = [{"unit": unit, "seconds": round(waiting[unit])} for unit in waiting]
-    return json(shown, 503 if draining or refusing is not None or missing is not None else 200)
+    return json(shown, code)
 
 
 async def _tables(request: Request) -> Response:
@@ -137,8 +141,10 @@ ENDPOINTS: Final = (
         "GET",
         "/health",
         "Whether the server serves: 200, or 503 while it drains, its disk takes no writes or files of its "
-        "store are missing; and which background work fails, or waits for a bucket or for Kinesis.",
+        "store are missing; and which background work fails, or waits for a bucket or for Kinesis. Whoever "
+        "has no role gets the status only.",
         _health,
+        role=NOBODY,
     ),
     Endpoint(
         "GET", "/tables", "State and size of each table, and the progress of builds.", _tables
