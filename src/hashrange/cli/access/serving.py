@@ -142,10 +142,10 @@ def guard(
     return watcher.watch(directory, keyring)
 
 
-def new_token(given: Mapping[str, Any]) -> str:
+def new_token(given: Mapping[str, Any], log_format: str) -> str:
     """A token for the admin plane with --auth strict, because whoever may use the plane can make keys of the
-    root user; "" with the other modes."""
-    return secrets.token_urlsafe(_TOKEN_BYTES) if given["auth"] == STRICT else ""
+    root user; "" with the other modes, and where nobody would see the token."""
+    return secrets.token_urlsafe(_TOKEN_BYTES) if given["auth"] == STRICT and log_format == "text" else ""
 
 
 def _nothing() -> None:
@@ -207,7 +207,7 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
     state = directory.state
     if state.users.keys or state.stored or state.users.people or state.users.roles:
         return
-    if not can_make:
+    if auth == STRICT and not can_make:
         raise click.UsageError(
             f"--auth {auth} needs --users FILE, or a root key (HASHRANGE_ROOT_ACCESS_KEY_ID and "
             "HASHRANGE_ROOT_SECRET_ACCESS_KEY), or HASHRANGE_ADMIN_TOKEN, with which `hashrange key` makes "

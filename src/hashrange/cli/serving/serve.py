@@ -242,9 +242,8 @@ def command(
         stack.callback(database.close)
         _arm(database, fault, limits)
         tls = certificates_of(limits)
-        token = admin_token or new_token(limits)
-        can_make = admin_port != 0 and bool(admin_token or (token and log_format == "text"))
-        stack.callback(guard(database, limits, data_dir, account_id, can_make=can_make, secure=bool(tls)))
+        token = (admin_token or new_token(limits, log_format)) if admin_port != 0 else ""
+        stack.callback(guard(database, limits, data_dir, account_id, can_make=token != "", secure=bool(tls)))
         audit = watch_over(database, limits, stack)
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
