@@ -538,35 +538,6 @@ def test_a_streams_policy_is_not_its_tables(database: Database) -> None:
     assert not allows(database, "DescribeTable", {"TableName": MAIN})
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["deleted", "made again"])
-def test_what_forbids_a_stream_outlives_its_table(database: Database, again: bool) -> None:
-    """A stream can be read for a day after its table was deleted, also if another has the table's name."""
-    stream = database.execute("DescribeTable", {"TableName": MAIN})["Table"]["LatestStreamArn"]
-    request = {"StreamArn": stream}
-    secret = statement("Deny", "dynamodb:DescribeStream", StringEquals={"aws:ResourceTag/kind": "secret"})
-    database.execute("TagResource", {"ResourceArn": TABLE, "Tags": [{"Key": "kind", "Value": "secret"}]})
-    put_policy(
-        database,
-        stream,
-        statement("Deny", "dynamodb:DescribeStream", stream) | {"Principal": {"AWS": ALICE.arn}},
-    )
-    bob = Principal(f"arn:aws:iam::{ACCOUNT}:user/bob", ACCOUNT, name="bob")
-
-    def outcomes() -> list[bool]:
-        return [
-            allows(database, "DescribeStream", request, statement()),
-            allows(database, "DescribeStream", request, statement(), secret, principal=bob),
-            allows(database, "DescribeStream", request, statement(), principal=bob),
-        ]
-
-    assert outcomes() == [False, False, True]
-    database.execute("DeleteTable", {"TableName": MAIN})
-    database.settle()
-    if again:
-        database.execute("CreateTable", copy.deepcopy(CREATE_MAIN))
-    assert outcomes() == [False, False, True]
-
-
 def test_a_policy_that_cannot_be_read_refuses_all_but_its_repair(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -97,13 +98,17 @@ def guard(
     given: Mapping[str, Any],
     data_dir: Path | None,
     account_id: str,
+    stack: ExitStack,
     *,
     can_make: bool,
     secure: bool = False,
-) -> Callable[[], None]:
-    """Judge the requests to a database as the options say; returns what ends the watch over the users and
-    keys. `can_make`: somebody knows the token of the admin plane, over which keys can be made. `secure`:
-    requests come by TLS. Raises ClickException."""
+) -> Callable[[], None] | None:
+    """Judge the requests to a database as the options say, and watch over the users and keys until `stack`
+    ends; returns what reads the users file again, None if there is none.
+
+    `can_make`: somebody knows the token of the admin plane, over which keys can be made. `secure`: requests
+    come by TLS. Raises ClickException.
+    """
     auth = given["auth"]
     if auth == OFF:
         for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
@@ -111,7 +116,7 @@ def guard(
                 raise click.UsageError(
                     f"--{name.replace('_', '-')} has no effect without --auth soft or --auth strict."
                 )
-        return _nothing
+        return None
     # Imported here, because most servers have no users.
     from hashrange.access.directory import Directory
     from hashrange.access.judging import Gate
@@ -139,17 +144,14 @@ def guard(
     tokens = Tokens(vault, directory)
     gate = Gate(directory, now, strict=auth == STRICT, secure=secure, tokens=tokens, keyring=keyring)
     database.interest.judge(gate)
-    return watcher.watch(directory, keyring)
+    stack.callback(watcher.watch(directory, keyring))
+    return watcher.ask if given["users"] is not None else None
 
 
 def new_token(given: Mapping[str, Any], log_format: str) -> str:
     """A token for the admin plane with --auth strict, because whoever may use the plane can make keys of the
     root user; "" with the other modes, and where nobody would see the token."""
     return secrets.token_urlsafe(_TOKEN_BYTES) if given["auth"] == STRICT and log_format == "text" else ""
-
-
-def _nothing() -> None:
-    pass
 
 
 def _users(given: Mapping[str, Any], account_id: str, *, separate: bool) -> Users:

@@ -69,7 +69,8 @@ Examples:
   hashrange serve --tls-cert hashrange-tls/server.pem --tls-key hashrange-tls/server-key.pem
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
-or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
+or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. SIGHUP reads
+--users again; from a terminal that is closed it stops the server as SIGTERM does. Without --auth
 strict everybody who can reach --host has access, so any but a loopback address needs --auth strict or
 --insecure. The admin port answers only this machine, unless --admin-host says otherwise; GET / on it lists
 its endpoints."""
@@ -243,7 +244,7 @@ def command(
         _arm(database, fault, limits)
         tls = certificates_of(limits)
         token = (admin_token or new_token(limits, log_format)) if admin_port != 0 else ""
-        stack.callback(guard(database, limits, data_dir, account_id, can_make=token != "", secure=bool(tls)))
+        reload = guard(database, limits, data_dir, account_id, stack, can_make=token != "", secure=bool(tls))
         audit = watch_over(database, limits, stack)
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
@@ -251,8 +252,7 @@ def command(
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
-            fields |= _facts(admin, clock if virtual else None, server_settings)
+            fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
             secrets = Secrets(admin.console_link(), "" if admin_token else token) if admin else Secrets()
             announce(fields, region, log_format, secrets, host if warns else None, limits)
 
@@ -269,6 +269,7 @@ def command(
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
                 certificates=tls,
                 audit=audit,
+                reload=reload,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
 
@@ -281,10 +282,17 @@ def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
     return reaches_out and given["auth"] != STRICT
 
 
-def _facts(admin: Admin | None, clock: Clock | None, settings: ServerSettings) -> dict[str, Any]:
-    """What a server says of itself when it starts, beside its endpoint and its data. `clock` is a virtual
-    one."""
-    facts: dict[str, Any] = {"version": __version__, "hot_path": form()}
+def _facts(
+    endpoint: str,
+    engine: Engine,
+    data: str,
+    admin: Admin | None,
+    clock: Clock | None,
+    settings: ServerSettings,
+) -> dict[str, Any]:
+    """What a server says of itself when it starts. `clock` is a virtual one."""
+    facts: dict[str, Any] = {"endpoint": endpoint, "engine": engine.name, "data": data}
+    facts |= {"version": __version__, "hot_path": form()}
     if admin is not None:
         facts["admin"] = admin.url
     if clock is not None:
