@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.cli.remote import asking
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange.server.admin.port import Door
+from hashrange.server.admin.port import CONNECTIONS_MAX, Door
 
 TOKEN = "0123456789abcdef"
 OPENED = f"Authorization: Bearer {TOKEN}\r\n"
@@ -170,3 +171,22 @@ def test_arbitrary_bytes_are_answered_or_refused(url: str) -> None:
                 b"405", b"409", b"411", b"413", b"415", b"431", b"501")
             ), data  # fmt: skip
     assert status(url, "Host: localhost\r\n") == 200
+
+
+def test_silent_clients_keep_no_probe_out(url: str) -> None:
+    """The admin plane closes the connection that has been idle longest, in whatever state it is."""
+    place = urlsplit(url)
+    begun = [b"", b"GET /health HT", b"POST /clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"]
+    whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        silent = []
+        for number in range(2 * CONNECTIONS_MAX):
+            connection = socket.create_connection((place.hostname, place.port), timeout=30)
+            silent.append(stack.enter_context(connection))
+            kind = number % 4
+            connection.sendall(whole if kind == 3 else begun[kind])
+            if kind == 3:
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+            assert status(url, "Host: localhost\r\n") == 200
+        with contextlib.suppress(ConnectionError):
+            assert silent[0].recv(10) == b"", "the oldest was closed"

@@ -105,6 +105,22 @@ class AdminServer(uvicorn.Server):
         """The protocol of a new connection."""
         return AdminConnection(config=self.config, server_state=self.server_state, app_state={})
 
+    def make_room(self) -> bool:
+        """Close the connection that has waited longest for its client's next request, so that silent clients
+        keep no probe out; returns whether there was one."""
+        waiting = [
+            (connection.spared, connection)
+            for connection in self.server_state.connections
+            if isinstance(connection, AdminConnection) and connection.spared is not None
+        ]
+        if not waiting:
+            return False
+        _, connection = min(waiting, key=lambda one: one[0])
+        # The connection is forgotten by itself only when the event loop has closed it.
+        self.server_state.connections.discard(connection)
+        connection.transport.abort()
+        return True
+
 
 class AdminConnection(HttpToolsProtocol):
     """A connection that is cut off if its client is too slow, or sends endless headers: uvicorn would wait
@@ -112,6 +128,14 @@ class AdminConnection(HttpToolsProtocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _framing_bytes = 0
+
+    @property
+    def spared(self) -> tuple[bool, float] | None:
+        """How well the connection can be spared, less first: whether its client has begun to send a request,
+        and when its time ends. None while a request is answered."""
+        if self._deadline is None or not (self.cycle is None or self.cycle.response_complete):
+            return None
+        return self._framing_bytes > 0, self._deadline.when()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
