@@ -162,7 +162,7 @@ def test_connections_beyond_the_limit_are_refused_and_the_others_go_on(tmp_path:
         assert process.wait(10) == 0
         assert [(line["event"], line.get("plane")) for line in lines if line["event"] != "started"] == [
             ("connections refused", "data"),
-            ("connections refused", "admin"),
+            ("idle connections closed", "admin"),
             ("stopping", None),
             ("stopped", None),
         ]

@@ -179,7 +179,10 @@ class Listener:
 
     def _take(self, client: socket.socket) -> None:
         guests = self._guests
-        if self._full() and not guests.make_room():
+        is_full = self._full()
+        if is_full and guests.make_room():
+            self._log_once("idle connections closed", connections_max=guests.connections_max)
+        elif is_full:
             self._log_once("connections refused", connections_max=guests.connections_max)
             with client, contextlib.suppress(OSError):
                 refusal = guests.refusal()
