@@ -247,12 +247,7 @@ def test_a_large_body_is_signed_and_read(plane: Plane) -> None:
 @pytest.mark.parametrize(("name", "status"), [("reader", 403), ("writer", 200)])
 def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, status: int) -> None:
     link = plane.ask(name, "POST", "/console-link", {})[1]["link"]
-    connection = http.client.HTTPConnection(plane.url.removeprefix("http://"))
-    connection.request("GET", link)
-    answer = connection.getresponse()
-    answer.read()
-    cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
-    connection.close()
+    cookie = {"Cookie": session_of(plane, link)}
     page = plane.send("GET", "/console", b"", cookie)
     assert page[0] == 200
     assert (b"New table" in page[1]) == (name == "writer")
@@ -261,6 +256,39 @@ def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, s
     assert plane.send("POST", "/console/faults/add", change, json)[0] == status
     forged = {"Cookie": cookie["Cookie"].replace("read.", "")}
     assert plane.send("GET", "/console", b"", forged)[0] == (401 if name == "reader" else 200)
+
+
+@pytest.mark.parametrize("change", ["deleted", "another secret", "expired", "another role", "no role"])
+def test_a_session_of_the_console_ends_with_its_key(plane: Plane, change: str) -> None:
+    links = [plane.ask("writer", "POST", "/console-link", {})[1]["link"] for _ in range(2)]
+    cookie = {"Cookie": session_of(plane, links[0])}
+    assert plane.send("GET", "/console", b"", cookie)[0] == 200
+    users = copy.deepcopy(USERS)
+    writer = users["accounts"]["123456789012"]["users"]["writer"]
+    if change == "deleted":
+        writer["keys"] = []
+    elif change == "another secret":
+        writer["keys"][0]["secret"] = "changed-secret"
+    elif change == "expired":
+        writer["keys"][0]["expires"] = "2020-01-01T00:00:00Z"
+    else:
+        writer.pop("admin")
+        writer |= {"admin": "read"} if change == "another role" else {}
+    gate = plane.database.interest.gate
+    assert gate is not None
+    gate.directory.set_users(read(users))
+    assert plane.send("GET", "/console", b"", cookie)[0] == 401
+    assert plane.send("GET", links[1], b"", {})[0] == 401
+
+
+def session_of(plane: Plane, link: str) -> str:
+    """The cookie that a link to the console gives."""
+    connection = http.client.HTTPConnection(plane.url.removeprefix("http://"))
+    connection.request("GET", link)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.headers["Set-Cookie"].partition(";")[0]
 
 
 def test_the_description_names_the_roles() -> None:
