@@ -33,6 +33,7 @@ from hashrange.server.metrics import (
     exposition,
 )
 from hashrange.storage.capabilities import Local, Remote
+from hashrange.tables.background.leaps import LEAPT
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -53,7 +54,10 @@ async def _health(request: Request) -> Response:
     problems = engine.problems() if isinstance(engine, Remote) else []
     audit = audit_of(subject)
     silent = audit is not None and audit.problem
-    status = "degraded" if failing or waiting or background.damages or problems or silent else "ok"
+    leaps = background.leaps
+    held_seconds = None if leaps is None else leaps.remaining_seconds
+    is_degraded = failing or waiting or background.damages or problems or silent or held_seconds is not None
+    status = "degraded" if is_degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
         status = "files missing"
@@ -80,6 +84,8 @@ async def _health(request: Request) -> Response:
         shown["problems"] = problems
     if audit is not None and (audit.problem or audit.lost):
         shown["audit"] = {"problem": audit.problem or None, "lost_entries": audit.lost}
+    if held_seconds is not None:
+        shown["clock"] = {"problem": LEAPT, "held_seconds": round(held_seconds)}
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
