@@ -26,10 +26,10 @@ UNLESS_SECRET = {
 }
 
 
-def reads(database: Database, name: str, stream: str, *statements: Any) -> bool:
+def reads(database: Database, name: str, stream: str, *statements: Any, allowed: Any = (EVERYTHING,)) -> bool:
     """Whether a user with these statements may read a stream."""
     principal = Principal(f"arn:aws:iam::{ACCOUNT}:user/{name}", ACCOUNT, name=name)
-    identity = Identity(principal, (parse({"Statement": [EVERYTHING, *statements]}),))
+    identity = Identity(principal, (parse({"Statement": [*allowed, *statements]}),))
     caller = Caller(identified=Identified(identity, {}, True))
     try:
         database.execute("DescribeStream", {"StreamArn": stream}, caller)
@@ -64,3 +64,25 @@ def test_what_forbids_a_stream_outlives_its_table(again: bool) -> None:
         if again:
             database.execute("CreateTable", copy.deepcopy(CREATE_MAIN))
         assert outcomes() == [False, False, True]
+
+
+def test_a_new_table_of_the_name_gives_nobody_the_former_stream() -> None:
+    """An Allow that depends on the tags of the table must not be fulfilled by those of another table."""
+    if_public = {
+        "Effect": "Allow",
+        "Action": "dynamodb:DescribeStream",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"aws:ResourceTag/kind": "public"}},
+    }
+    with Database.in_memory(clock=ManualClock(1_800_000_000.0)) as database:
+        database.interest.judge()
+        database.execute("CreateTable", copy.deepcopy(CREATE_MAIN))
+        described = database.execute("DescribeTable", {"TableName": MAIN})["Table"]
+        stream, table = described["LatestStreamArn"], described["TableArn"]
+        database.execute("DeleteTable", {"TableName": MAIN})
+        database.settle()
+        database.execute("CreateTable", copy.deepcopy(CREATE_MAIN))
+        database.execute("TagResource", {"ResourceArn": table, "Tags": [{"Key": "kind", "Value": "public"}]})
+        newer = database.execute("DescribeTable", {"TableName": MAIN})["Table"]["LatestStreamArn"]
+        assert not reads(database, "eve", stream, if_public, allowed=())
+        assert reads(database, "eve", newer, if_public, allowed=())
