@@ -99,8 +99,7 @@ class World:
         self.change(lambda txn, table: recording.hold(txn, table, name, now, seconds))
 
     def release(self, name: str) -> None:
-        now = self.clock.now()
-        self.change(lambda txn, table: recording.release(txn, table, name, now))
+        self.change(lambda txn, table: recording.release(txn, table, name))
 
     def rows(self, space: int) -> list[tuple[bytes, bytes, bytes]]:
         return self.database.engine.read(lambda reader: list(reader.scan_space(space)))

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
 
 READY_SECONDS_MAX = 30.0
@@ -41,6 +41,14 @@ class Server:
     process: subprocess.Popen[str]
     admin: str = ""
     killed: bool = False
+    lines: queue.SimpleQueue[str | None] = field(default_factory=queue.SimpleQueue)
+
+    def says(self, pattern: str) -> str:
+        """The first group of a pattern, in the next line of the output that has it."""
+        while (line := self.lines.get(timeout=READY_SECONDS_MAX)) is not None:
+            if found := re.search(pattern, line):
+                return found[1]
+        raise AssertionError(f"the server ended without saying {pattern}")
 
     def kill(self) -> None:
         """Kill the server by SIGKILL, and wait for its end."""
@@ -77,7 +85,7 @@ def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
     try:
         line = _wait_for_endpoint(lines)
         admin = _ADMIN.search(line)
-        server = Server(_ENDPOINT.findall(line)[0], process, admin[1] if admin else "")
+        server = Server(_ENDPOINT.findall(line)[0], process, admin[1] if admin else "", lines=lines)
         yield server
         if not server.killed:
             code = process.poll()

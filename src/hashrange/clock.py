@@ -81,6 +81,11 @@ class StoreClock:
             self._ahead = store_time - (before + after) / 2
 
 
+def is_real(clock: Clock) -> bool:
+    """Whether a clock leaps only by mistake: nobody sets it to let time pass."""
+    return isinstance(clock, (SystemClock, StoreClock))
+
+
 class ManualClock:
     """A clock that stands still until it is set."""
 

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hashrange import pace, shapes
-from hashrange.clock import Clock, SystemClock, has_come
+from hashrange.clock import Clock, SystemClock, has_come, is_real
 from hashrange.errors import (
     INTERNAL,
     InternalServerError,
@@ -423,6 +423,7 @@ class Database:
 
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
+        self.background.clock_is_real = is_real(self.clock)
         return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
 
     def sweep_jobs(self) -> float:
@@ -434,6 +435,7 @@ class Database:
         return self._sweep_aside((self.deliveries,), self.background.deliveries)
 
     def _sweep_aside(self, kinds: tuple[OnDemand[Any], ...], lane: Lane) -> float:
+        self.background.clock_is_real = is_real(self.clock)
         units = [kind.units for kind in kinds]
         return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units, lane)
 

@@ -304,8 +304,17 @@ def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
         assert len(downloading.value.path().read_bytes().splitlines()) == 2_999
         page.locator("tbody input[type=checkbox]").first.click()
         with page.expect_download() as downloading:
-            page.get_by_role("button", name="CSV").click()
+            page.get_by_role("button", name="CSV, exact").click()
         assert len(downloading.value.path().read_bytes().splitlines()) == 2
+
+
+def test_a_log_out_ends_the_session(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin) as page:
+        page.goto(admin.url + "/console/t/empty")
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("heading", name="Open the console by its link").wait_for()
+        page.goto(admin.url + "/console/t/empty")
+        page.get_by_role("heading", name="Open the console by its link").wait_for()
 
 
 def test_a_demo_table_an_index_and_the_deletion_of_the_table(browsers: Browsers) -> None:

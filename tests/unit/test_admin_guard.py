@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import socket
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.cli.remote import asking
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange.server.admin.port import Door
+from hashrange.server.admin.port import CONNECTIONS_MAX, Door
 
 TOKEN = "0123456789abcdef"
 OPENED = f"Authorization: Bearer {TOKEN}\r\n"
@@ -101,7 +102,8 @@ def test_what_has_no_end_is_cut_off(url: str) -> None:
 
 @pytest.mark.parametrize("headers", ["", "Authorization: Bearer\r\n", f"Authorization: Bearer {TOKEN}0\r\n"])
 def test_a_guarded_plane_asks_for_its_token_on_every_path(guarded: str, headers: str) -> None:
-    for method, path in (("GET", "/"), ("GET", "/health"), ("POST", "/clock"), ("GET", "/nothing")):
+    paths = (("GET", "/"), ("GET", "/tables"), ("POST", "/clock"), ("POST", "/health"), ("GET", "/nothing"))
+    for method, path in paths:
         assert status(guarded, f"Host: db.example\r\n{headers}", method=method, path=path) == 401
     answer = send(guarded, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert b'www-authenticate: Bearer realm="hashrange admin plane"' in answer
@@ -115,7 +117,7 @@ def test_a_guarded_plane_opens_for_its_token_under_any_name(guarded: str) -> Non
 
 def test_a_token_on_the_loopback_interface_opens_no_way_around_the_host() -> None:
     for url in _serve(bind_admin(0, token=TOKEN)):
-        assert status(url, "Host: localhost\r\n") == 401
+        assert status(url, "Host: localhost\r\n", path="/tables") == 401
         assert status(url, f"Host: localhost\r\n{OPENED}") == 200
         assert status(url, f"Host: evil.example\r\n{OPENED}") == 400
 
@@ -136,7 +138,7 @@ def test_a_token_that_is_none_is_an_error(token: str) -> None:
 def test_commands_bring_the_token_of_the_environment(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plane = asking.Plane(None, guarded)
     with pytest.raises(click.ClickException, match="set HASHRANGE_ADMIN_TOKEN"):
-        asking.ask(plane, "/health", "status", "")
+        asking.ask(plane, "/tables", "tables", "")
     monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", TOKEN)
     assert asking.ask(plane, "/health", "status", "")["status"] == "ok"
 
@@ -169,3 +171,22 @@ def test_arbitrary_bytes_are_answered_or_refused(url: str) -> None:
                 b"405", b"409", b"411", b"413", b"415", b"431", b"501")
             ), data  # fmt: skip
     assert status(url, "Host: localhost\r\n") == 200
+
+
+def test_silent_clients_keep_no_probe_out(url: str) -> None:
+    """The admin plane closes the connection that has been idle longest, in whatever state it is."""
+    place = urlsplit(url)
+    begun = [b"", b"GET /health HT", b"POST /clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"]
+    whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with contextlib.ExitStack() as stack:
+        silent = []
+        for number in range(2 * CONNECTIONS_MAX):
+            connection = socket.create_connection((place.hostname, place.port), timeout=30)
+            silent.append(stack.enter_context(connection))
+            kind = number % 4
+            connection.sendall(whole if kind == 3 else begun[kind])
+            if kind == 3:
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+            assert status(url, "Host: localhost\r\n") == 200
+        with contextlib.suppress(ConnectionError):
+            assert silent[0].recv(10) == b"", "the oldest was closed"

@@ -183,14 +183,16 @@ def test_a_server_that_other_machines_reach_says_so(tmp_path: Path, host: str, w
     text = "everybody who can reach the port can read and change all data"
     assert lines == ([{"time": ANY, "level": "warning", "event": text, "host": host}] if warns else [])
     fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
-    said = welcome.welcome(fields, "us-east-1", "http://127.0.0.1:8100/console?token=x", warns=warns)
+    secrets = welcome.Secrets("http://127.0.0.1:8100/console?token=x")
+    said = welcome.welcome(fields, "us-east-1", secrets, warns=warns)
     assert ("can read and change all data" in said) == warns
     assert "AWS_ACCESS_KEY_ID=any" in said
 
 
 def test_the_welcome_of_a_strict_server_asks_for_a_key() -> None:
     fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
-    said = welcome.welcome(fields, "us-east-1", warns=False, strict=True)
+    said = welcome.welcome(fields, "us-east-1", welcome.Secrets(token="a-token"), warns=False, strict=True)
+    assert "token      a-token (" in said
     assert "AWS_ACCESS_KEY_ID=YOUR-KEY" in said
     assert "=any" not in said
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import os
 import socket
 import ssl
 import sys
@@ -264,6 +265,30 @@ def test_a_wrong_pair_keeps_the_former_one(tmp_path: Path, caplog: pytest.LogCap
     assert held.context is context, "files that have just changed may be half of a change"
     held.look(8e9)
     assert held.context is not context
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize("kind", ["certificate", "key"])
+def test_a_named_pipe_or_an_endless_file_does_not_stop_the_event_loop(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = certificates.make(tmp_path)
+    held = files.certificates()
+    context = held.context
+    path: Path = getattr(files, kind)
+    path.unlink()
+    os.mkfifo(path)
+    settle(held)
+    path.unlink()
+    path.write_bytes(b"x" * (1024 * 1024 + 1))
+    held.look(5e9)
+    held.look(6e9)
+    assert held.context is context
+    whys = [vars(record)["fields"]["why"] for record in caplog.records]
+    assert [why.partition(" cannot be read: ")[2] for why in whys] == [
+        "it is a named pipe and no regular file.",
+        "it has more than 1048576 bytes.",
+    ]
 
 
 def test_files_are_not_looked_at_all_the_time(tmp_path: Path) -> None:

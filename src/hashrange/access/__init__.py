@@ -9,6 +9,7 @@
     rates          how many requests a key may make
     signing        signs requests of commands to the admin plane
     users          accounts, users, groups, roles and keys, from a file
+    plain_yaml     YAML and JSON whose scalars all stay text
     keys           keys in the store, and the key file that encrypts them
     directory      all keys that a server knows at the moment
     sts            roles and sessions for programs: STS, as far as they need it

@@ -43,6 +43,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from hashrange.access import plain_yaml
 from hashrange.access.policies import Policy, PolicyError, Principal, parse
 from hashrange.access.policies.requests import root_arn
 from hashrange.access.roles import (
@@ -53,7 +54,10 @@ from hashrange.access.roles import (
     parse_trust,
 )
 from hashrange.access.signatures import Key
+from hashrange.files import regular
 
+FILE_BYTES_MAX: Final = 16 * 1024 * 1024
+"""The most bytes of a users file; 20,000 users with a group and a key each take 2.5 MB."""
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
 _ID: Final = re.compile(r"\w{4,128}", re.ASCII)
@@ -66,6 +70,8 @@ WRITE: Final = "write"
 ADMIN: Final = "admin"
 OPERATOR_ROLES: Final = (READ, WRITE, ADMIN)
 """The roles on the admin plane; each may do what those before it may."""
+NOBODY: Final = "none"
+"""What stands for the role of those who have none."""
 
 Node = Mapping[str, Any]
 
@@ -111,7 +117,16 @@ def root_of(account: str) -> Identity:
 
 def load(path: Path) -> Users:
     """The users of a file. Raises `UsersError`; OSError if it cannot be read; ImportError without PyYAML."""
-    return read(parsed(path.read_text(encoding="utf-8")))
+    return read(parsed(regular.read(path, FILE_BYTES_MAX).decode()))
+
+
+def parsed(text: str) -> Any:
+    """The content of YAML or JSON, whose scalars all stay text. Raises `UsersError`; ImportError without
+    PyYAML."""
+    try:
+        return plain_yaml.parsed(text)
+    except plain_yaml.YamlError as error:
+        raise UsersError(str(error)) from error
 
 
 def read(document: Any) -> Users:
@@ -178,10 +193,10 @@ class _Account:
         user = _node(content, where, members)
         policies = self._list_of_policies(user, where)
         for group in _list(user.get("groups", []), f"{where}.groups"):
-            if group not in groups:
+            if not isinstance(group, str) or group not in groups:
                 raise UsersError(f"{where}.groups: there is no group {group!r}")
             policies += groups[group]
-        tags = _node(user.get("tags", {}), f"{where}.tags", None)
+        tags = _tags(user, where)
         account = self._account
         principal = Principal(
             user_arn(account, name), account, "User", name=name, user_id=name, tags=tags
@@ -205,7 +220,7 @@ class _Account:
             name,
             self._list_of_policies(node, where),
             self._boundary(node, where),
-            _node(node.get("tags", {}), f"{where}.tags", None),
+            _tags(node, where),
             self._trust(node, f"{where}.trust"),
             _duration(node, f"{where}.max_session_duration"),
         )
@@ -311,6 +326,14 @@ def _role(content: Node, where: str) -> str:
     return str(role)
 
 
+def _tags(content: Node, where: str) -> Mapping[str, str]:
+    tags = _node(content.get("tags", {}), f"{where}.tags", None)
+    for name in tags:
+        if not isinstance(tags[name], str):
+            raise UsersError(f"{where}.tags.{name} must be a text")
+    return tags
+
+
 def _text(content: Node, member: str, where: str) -> str:
     value = content.get(member)
     if not isinstance(value, str) or not value:
@@ -335,25 +358,3 @@ def _node(value: Any, where: str, members: set[str] | None) -> Node:
         known = ", ".join(sorted(members or ()))
         raise UsersError(f"{where}: {others[0]!r} is not known; it may have {known}")
     return value
-
-
-def parsed(text: str) -> Any:
-    """The content of YAML or JSON, whose scalars all stay text. Raises `UsersError`."""
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError("a users file needs PyYAML; install it with: pip install pyyaml") from error
-
-    class Loader(yaml.BaseLoader):
-        """Refuses a name that an object has twice: the second would silently replace the first."""
-
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-            made = super().construct_mapping(node, deep)
-            if len(made) < len(node.value):
-                raise UsersError(f"an object has a name twice{str(node.start_mark).partition(',')[2]}")
-            return made
-
-    try:
-        return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        raise UsersError(f"it is not YAML: {error}") from error

@@ -1,8 +1,9 @@
 """The addresses of the console, and who may open them.
 
-A link's token is swapped for a cookie, which every page needs. A browser without it gets a page that says how
-to get a link. What changes something needs a JSON body, as on all of the admin plane; `server.admin.guard`
-refuses what other sites send. With `--console-read-only` every change is refused here.
+A link's token is swapped for a cookie, which every page needs until its session ends (`server.admin.entry`).
+A browser without it gets a page that says how to get a link. What changes something needs a JSON body, as on
+all of the admin plane; `server.admin.guard` refuses what other sites send. With `--console-read-only` every
+change is refused here.
 """
 
 from __future__ import annotations
@@ -82,6 +83,13 @@ async def _start(request: Request) -> Response:
     return answer
 
 
+async def _log_out(request: Request) -> Response:
+    request.app.state.door.entry.end(session_of(request))
+    answer = RedirectResponse("/console", 303, looks.HEADERS)
+    answer.delete_cookie(cookie_of(request), path="/console")
+    return answer
+
+
 async def _static(request: Request) -> Response:
     file = looks.static(request.path_params["stamp"], request.path_params["name"])
     if file is None:
@@ -98,6 +106,7 @@ def _endpoint(part: Part) -> Endpoint:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/console", "The console: the list of tables.", _start),
+    Endpoint("POST", "/console/logout", "End the session of the browser.", _log_out),
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static),
     *[
         _endpoint(part)

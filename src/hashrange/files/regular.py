@@ -1,4 +1,5 @@
-"""Opens only regular files: for folders that other programs write to.
+"""Opens only regular files: for folders that other programs write to, and for files that a running server
+reads again.
 
 Opening a named pipe waits until another program opens its other end, and a device may do anything.
 """
@@ -32,6 +33,20 @@ class NotRegular(OSError):
 def open_to_read(path: Path) -> BinaryIO:
     """Open a file for reading. Raises NotRegular, OSError."""
     return _open(path, os.O_RDONLY, "rb")
+
+
+def read(path: Path, bytes_max: int) -> bytes:
+    """The content of a file. Raises NotRegular, OSError, also for a file with more than `bytes_max` bytes."""
+    with open_to_read(path) as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise OSError(errno.EFBIG, f"it has more than {bytes_max} bytes", str(path))
+    return content
+
+
+def others_may(path: Path) -> int:
+    """What the group and all others may do with a file, as bits of its mode; 0 on systems without modes."""
+    return path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) if os.name == "posix" else 0
 
 
 def open_to_write(path: Path) -> BinaryIO:

@@ -13,6 +13,7 @@
     admin     the admin plane: its port, and what is loaded behind it when somebody connects
     allocation  the memory that the C library keeps for later
     sweeping  the threads of the background work
+    hangups   SIGHUP: files are read again, or the terminal is gone
     run       listen, serve, drain; `serve` for a process, `running` for a thread
 
 The only package that knows sockets and asyncio. Refuses to know what an operation does.

@@ -104,12 +104,17 @@ async def _readable(loop: asyncio.AbstractEventLoop, listening: socket.socket) -
         loop.remove_reader(listening)
 
 
+def _no_room() -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Guests:
     """The connections of one listener: `connections` returns how many there are, `refusal` the answer to a
     connection above the limit. `certificates` are those of a listener that speaks TLS. It closes connections
     above the limit without an answer, which would need a handshake. `shutdown_seconds_max` is the time that a
-    client of such a listener has to take the rest of its answers and to confirm the end."""
+    client of such a listener has to take the rest of its answers and to confirm the end. `make_room` closes a
+    connection that can be spared, if there is one, and returns whether it has."""
 
     name: str
     protocol: Callable[[], asyncio.BaseProtocol]
@@ -118,6 +123,7 @@ class Guests:
     refusal: Callable[[], bytes]
     certificates: Certificates | None = None
     shutdown_seconds_max: float = 60.0
+    make_room: Callable[[], bool] = _no_room
 
 
 class Listener:
@@ -173,7 +179,10 @@ class Listener:
 
     def _take(self, client: socket.socket) -> None:
         guests = self._guests
-        if self._full():
+        is_full = self._full()
+        if is_full and guests.make_room():
+            self._log_once("idle connections closed", connections_max=guests.connections_max)
+        elif is_full:
             self._log_once("connections refused", connections_max=guests.connections_max)
             with client, contextlib.suppress(OSError):
                 refusal = guests.refusal()

@@ -28,7 +28,7 @@ from hashrange.files import descriptors
 from hashrange.operations import REGISTRY
 from hashrange.pace import garbage
 from hashrange.protocol import Wire
-from hashrange.server import trace
+from hashrange.server import hangups, trace
 from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
 from hashrange.server.frames import Frames
@@ -236,6 +236,7 @@ def serve(
     stopping: Callable[[str], None] | None = None,
     certificates: Certificates | None = None,
     audit: AuditLog | None = None,
+    reload: Callable[[], None] | None = None,
 ) -> None:
     """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
 
@@ -243,7 +244,8 @@ def serve(
     the requests that are still running. The caller closes the database. Raises OSError if it cannot listen on
     the address, and Broken when a thread of the server has ended with an error. `region` and `account_id` are
     for callers whose credentials name none. `admin` is the admin plane, whose socket is closed at the end.
-    With `certificates` the data plane speaks TLS; `audit` is the log of who did what.
+    With `certificates` the data plane speaks TLS; `audit` is the log of who did what. SIGHUP calls `reload`,
+    if there is something to read again; from a terminal that is gone it ends the server as SIGTERM does.
     """
     loop = new_event_loop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -257,7 +259,7 @@ def serve(
             certificates=certificates,
             audit=audit,
         )
-        runner.run(_serve(server, host, port, started, stopping))
+        runner.run(_serve(server, host, port, started, stopping, reload))
 
 
 async def _serve(
@@ -266,6 +268,7 @@ async def _serve(
     port: int,
     started: Callable[[str], None] | None,
     stopping: Callable[[str], None] | None,
+    reload: Callable[[], None] | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[str] = loop.create_future()
@@ -276,8 +279,14 @@ async def _serve(
         else:
             stop.set_result(name)
 
+    def on_hangup(name: str) -> None:
+        """Unlike a second SIGTERM, a second SIGHUP cuts nothing off: a shell sends one after the kernel's."""
+        if not stop.done():
+            stop.set_result(name)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         _on_signal(loop, number, on_signal)
+    hangups.watch(loop, on_hangup, reload)
     ended: list[str] = []
     former = threading.excepthook
 

@@ -20,6 +20,8 @@ import ssl
 from pathlib import Path
 from typing import Final
 
+from hashrange.files import regular
+
 HANDSHAKE_SECONDS_MAX: Final = 10.0
 """How long a client may take for its handshake."""
 
@@ -28,6 +30,7 @@ HANDSHAKES_MAX: Final = 1_000
 finish theirs cannot keep others out."""
 
 _LOOK_SECONDS: Final = 2.0
+_FILE_BYTES_MAX: Final = 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +97,8 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
 
     for path in (certificate, key):
         try:
-            path.read_bytes()
+            # Reading a named pipe would stop the event loop for ever.
+            regular.read(path, _FILE_BYTES_MAX)
         except OSError as error:
             raise CertificateError(f"{path} cannot be read: {error.strerror}.") from error
     try:

@@ -26,6 +26,7 @@ from hashrange.database import Database
 from hashrange.server import running
 from serving import serving
 
+TOKEN = "0123456789abcdef"
 EVERYTHING = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
 USERS: dict[str, Any] = {
     "accounts": {"123456789012": {"users": {"alice": {"policies": [EVERYTHING]}}}}
@@ -33,13 +34,14 @@ USERS: dict[str, Any] = {
 
 
 @pytest.fixture
-def endpoint() -> Iterator[str]:
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with Database.in_memory() as database:
         directory = Directory(read(USERS))
         now = SystemClock().now
         keyring = Keyring(database.engine, sealing.in_memory(os.urandom), directory, now)
         database.interest.judge(Gate(directory, now, strict=True, keyring=keyring))
-        with running(database, admin=bind_admin(0)) as url:
+        monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", TOKEN)
+        with running(database, admin=bind_admin(0, token=TOKEN)) as url:
             yield url
 
 
@@ -143,9 +145,14 @@ def test_a_server_without_users_has_no_keys() -> None:
     assert "the server has no keys: start it with --auth soft or --auth strict" in result.output
 
 
-def test_a_server_begins_without_a_key_and_keeps_those_that_are_made(tmp_path: Path) -> None:
+def test_a_server_begins_without_a_key_and_keeps_those_that_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = ("--data-dir", str(tmp_path / "data"), "--auth", "strict")
     with serving(*options) as server:
+        refused = run(server.endpoint, "create", "--root")
+        assert (refused.exit_code, "the token that the server printed" in refused.output) == (1, True)
+        monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", server.says(r"token +(\S+)"))
         key = made(run(server.endpoint, "create", "--root"))
         assert code(server.endpoint, key) == ""
         assert code(server.endpoint, ("any", "any")) == "UnrecognizedClientException"
@@ -159,5 +166,6 @@ def test_a_root_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HASHRANGE_ROOT_SECRET_ACCESS_KEY", "the-secret-of-root")
     monkeypatch.setenv("HASHRANGE_AUTH", "strict")
     with serving("--memory") as server:
+        made(run(server.endpoint, "create", "--root"))  # signed with the key of the environment
         assert code(server.endpoint, ("AKIDROOT", "the-secret-of-root")) == ""
         assert code(server.endpoint, ("AKIDROOT", "another-secret")) == "InvalidSignatureException"

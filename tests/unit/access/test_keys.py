@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -266,14 +267,39 @@ def test_a_server_without_a_key_file_says_what_it_needs(engine: MemoryEngine) ->
         server.keyring.create("alice", None)
 
 
-def test_whoever_may_read_the_key_file_is_told(
-    tmp_path: Path, engine: MemoryEngine, caplog: pytest.LogCaptureFixture
+@pytest.mark.skipif(os.name != "posix", reason="there are no modes")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601, 0o600, 0o400])
+def test_a_key_file_that_others_may_reach_is_refused_as_ssh_does(
+    tmp_path: Path,
+    engine: MemoryEngine,
+    mode: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     path = tmp_path / "access.key"
     path.write_bytes(base64.b64encode(b"x" * 32))
-    path.chmod(0o644)
-    Server(engine, sealing.in_file(path, counting(), may_make=False)).keyring.create("alice", None)
-    assert "every user of this machine can read the key file" in caplog.text
+    path.chmod(mode)
+    server = Server(engine, sealing.in_file(path, counting(), may_make=False))
+    if mode & 0o077:
+        with pytest.raises(VaultError, match=f"chmod 600 {path}"):
+            server.keyring.create("alice", None)
+        # A file that another user owns, such as a secret that a container gets, is only named.
+        monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    server.keyring.create("alice", None)
+    assert ("every user of this machine can read the key file" in caplog.text) == bool(mode & 0o004)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_key_file_that_is_no_file_keeps_nobody_waiting(tmp_path: Path, engine: MemoryEngine) -> None:
+    path = tmp_path / "access.key"
+    os.mkfifo(path)
+    server = Server(engine, sealing.in_file(path, counting(), may_make=True))
+    with pytest.raises(VaultError, match="cannot be read: it is a named pipe"):
+        server.keyring.create("alice", None)
+    path.unlink()
+    path.write_bytes(b"x" * 5_000)
+    with pytest.raises(VaultError, match="has more than 4096 bytes"):
+        server.keyring.create("alice", None)
 
 
 def test_a_seal_is_for_one_purpose(vault: Vault) -> None:

@@ -21,8 +21,11 @@ from serving import Server, serving
 
 
 @pytest.fixture
-def servers(postgres_url: str, tmp_path: Path) -> Iterator[list[Server]]:
-    """Two servers over one schema, with one key file."""
+def servers(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[Server]]:
+    """Two servers over one schema, with one key file, and one token for their admin planes."""
+    monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", "0123456789abcdef")
     path = tmp_path / "access.key"
     path.write_bytes(base64.b64encode(os.urandom(32)))
     path.chmod(0o600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import http.client
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,7 +95,7 @@ CREATE = {
 }
 READS: list[tuple[str, str, Any]] = [
     ("GET", "/tables", None),
-    ("GET", "/health", None),
+    ("GET", "/metrics", None),
     ("GET", "/imports/some/errors?after=0&more=a%20b%2Fc", None),
     ("POST", "/data/ListTables", {}),
     ("POST", "/data/ListTables?scope=", {}),
@@ -182,10 +183,50 @@ def test_the_token_is_an_admin(plane: Plane) -> None:
     )
 
 
-@pytest.mark.parametrize("plane", [(WITHOUT_ROLES, ""), (None, ""), (USERS, "", "soft")], indirect=True)
-def test_without_roles_and_token_the_plane_is_open_as_before(plane: Plane) -> None:
+@pytest.mark.parametrize("plane", [(None, ""), (USERS, "", "soft")], indirect=True)
+def test_without_strict_and_token_everybody_may_change_data(plane: Plane) -> None:
     for name in ("", "nobody", "stranger"):
         assert plane.ask(name, "POST", "/clock", {"advance": "1d"})[0] == 200
+
+
+def routes() -> list[tuple[str, str, str]]:
+    """The method, the path and the role of every endpoint of the plane outside the console."""
+    with Database.in_memory() as database, running(database, admin=(admin := bind_admin(0))):
+        paths = Plane(admin.url, "", database).ask("", "GET", "/")[1]["paths"]
+    return [
+        (method.upper(), re.sub(r"{\w+}", "some", path), operation["x-role"])
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if not path.startswith("/console/") and path != "/console"
+    ]
+
+
+@pytest.mark.parametrize(
+    "plane",
+    [(USERS, ""), (WITHOUT_ROLES, ""), (WITHOUT_ROLES, TOKEN), (None, TOKEN), (USERS, TOKEN, "soft")],
+    indirect=True,
+)
+def test_strict_and_a_token_close_every_route_to_strangers(plane: Plane) -> None:
+    listed = routes()
+    assert len(listed) > 30
+    for method, path, role in listed:
+        for name in ("", "stranger"):
+            status, answer = plane.ask(name, method, path, {} if method == "POST" else None)
+            if path == "/health":
+                assert (status, answer, role) == (200, {"status": "ok"}, "none")
+            else:
+                assert (status, role != "none") == (401, True), (method, path)
+
+
+@pytest.mark.parametrize("plane", [(WITHOUT_ROLES, "", "soft")], indirect=True)
+def test_soft_gives_strangers_nothing_that_outlives_it(plane: Plane) -> None:
+    of_admins = [(method, path) for method, path, role in routes() if role == "admin"]
+    assert {("POST", "/access-keys"), ("POST", "/access-keys/some/rotate")} <= {*of_admins}
+    for method, path in of_admins:
+        for name in ("", "stranger", "nobody"):
+            status, answer = plane.ask(name, method, path, {} if method != "GET" else None)
+            assert (status, answer) == (403, {"error": "this needs the role admin, and yours is write"}), path
+        assert plane.ask("root", method, path, {} if method != "GET" else None)[0] != 403
 
 
 @pytest.mark.parametrize("plane", [(None, TOKEN)], indirect=True)
@@ -206,12 +247,7 @@ def test_a_large_body_is_signed_and_read(plane: Plane) -> None:
 @pytest.mark.parametrize(("name", "status"), [("reader", 403), ("writer", 200)])
 def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, status: int) -> None:
     link = plane.ask(name, "POST", "/console-link", {})[1]["link"]
-    connection = http.client.HTTPConnection(plane.url.removeprefix("http://"))
-    connection.request("GET", link)
-    answer = connection.getresponse()
-    answer.read()
-    cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
-    connection.close()
+    cookie = {"Cookie": session_of(plane, link)}
     page = plane.send("GET", "/console", b"", cookie)
     assert page[0] == 200
     assert (b"New table" in page[1]) == (name == "writer")
@@ -220,6 +256,39 @@ def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, s
     assert plane.send("POST", "/console/faults/add", change, json)[0] == status
     forged = {"Cookie": cookie["Cookie"].replace("read.", "")}
     assert plane.send("GET", "/console", b"", forged)[0] == (401 if name == "reader" else 200)
+
+
+@pytest.mark.parametrize("change", ["deleted", "another secret", "expired", "another role", "no role"])
+def test_a_session_of_the_console_ends_with_its_key(plane: Plane, change: str) -> None:
+    links = [plane.ask("writer", "POST", "/console-link", {})[1]["link"] for _ in range(2)]
+    cookie = {"Cookie": session_of(plane, links[0])}
+    assert plane.send("GET", "/console", b"", cookie)[0] == 200
+    users = copy.deepcopy(USERS)
+    writer = users["accounts"]["123456789012"]["users"]["writer"]
+    if change == "deleted":
+        writer["keys"] = []
+    elif change == "another secret":
+        writer["keys"][0]["secret"] = "changed-secret"
+    elif change == "expired":
+        writer["keys"][0]["expires"] = "2020-01-01T00:00:00Z"
+    else:
+        writer.pop("admin")
+        writer |= {"admin": "read"} if change == "another role" else {}
+    gate = plane.database.interest.gate
+    assert gate is not None
+    gate.directory.set_users(read(users))
+    assert plane.send("GET", "/console", b"", cookie)[0] == 401
+    assert plane.send("GET", links[1], b"", {})[0] == 401
+
+
+def session_of(plane: Plane, link: str) -> str:
+    """The cookie that a link to the console gives."""
+    connection = http.client.HTTPConnection(plane.url.removeprefix("http://"))
+    connection.request("GET", link)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.headers["Set-Cookie"].partition(";")[0]
 
 
 def test_the_description_names_the_roles() -> None:

@@ -21,7 +21,8 @@ from hashrange.access.directory import Directory
 from hashrange.access.judging import Gate
 from hashrange.access.keys import Keyring, sealing
 from hashrange.access.keys.sealing import Vault
-from hashrange.access.sts import Tokens
+from hashrange.access.policies import PolicyError
+from hashrange.access.sts import Tokens, tokens
 from hashrange.access.users import read
 from hashrange.clock import SystemClock
 from hashrange.database import Database
@@ -295,6 +296,40 @@ def test_session_policies_limit_a_session(server: Site) -> None:
     assert may(Policy=policy) == [True, False, False]
     assert may(PolicyArns=arns) == [False, True, False]
     assert may(Policy=policy, PolicyArns=arns) == [True, True, False]
+
+
+def test_a_session_whose_policies_have_gone_may_do_nothing(
+    server: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A managed policy that is gone, or an inline one that cannot be read any more, may have had a Deny."""
+    allowing = orjson.dumps(allow("*")).decode()
+    arns = [{"arn": f"arn:aws:iam::{ACCOUNT}:policy/{name}"} for name in ("deny", "everything")]
+    users = orjson.loads(orjson.dumps(USERS))
+    deny = {"Statement": {"Effect": "Deny", "Action": "dynamodb:DeleteTable", "Resource": "*"}}
+    kept = {"deny": deny, "everything": allow("*")}
+    users["accounts"][ACCOUNT]["policies"].update(kept)
+    server.directory.set_users(read(users))
+    sessions = [
+        client("dynamodb", server.url, assume(server, "alice", "worker", **limits))
+        for limits in ({"PolicyArns": arns}, {"PolicyArns": arns, "Policy": allowing}, {"Policy": allowing})
+    ]
+    for dynamodb in sessions:
+        dynamodb.list_tables()
+    del users["accounts"][ACCOUNT]["policies"]["deny"]
+    server.directory.set_users(read(users))
+    for dynamodb in sessions[:2]:
+        for call, sent in ((dynamodb.list_tables, {}), (dynamodb.delete_table, {"TableName": "none"})):
+            code, text, _ = refusal(call, **sent)
+            assert code == "AccessDeniedException"
+            assert "with an explicit deny in a session policy" in text
+    sessions[2].list_tables()
+
+    def unreadable(document: str) -> Any:
+        raise PolicyError("an element of a newer version")
+
+    monkeypatch.setattr(tokens, "inline", unreadable)
+    server.directory.set_users(read(users))  # (what was read before counts for these users no longer)
+    assert refusal(sessions[2].list_tables)[0] == "AccessDeniedException"
 
 
 def test_a_role_that_changes_changes_its_sessions(server: Site) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
+from hashrange.access import plain_yaml
+from hashrange.access import users as access_users
 from hashrange.access.directory import Directory
 from hashrange.access.keys import Keyring, sealing
 from hashrange.access.users import Users, load, read
@@ -79,7 +81,15 @@ def test_a_file_is_read_at_once_when_it_is_asked_for(watched: Watched) -> None:
     assert watched.look(asked=True) == ["AKIDbob"]
 
 
-@pytest.mark.parametrize("content", [b"accounts: [", b"{}", users("x y"), b"[" * 5_000, b"\xff", None])
+DEEP = b'{"accounts": ' + b"[" * 3_000
+ALIASES = b"a0: &a0 [x, x]\n"
+ALIASES += b"".join(b"a%d: &a%d [*a%d, *a%d]\n" % (n, n, n - 1, n - 1) for n in range(1, 60))
+ODD_GROUP = b'{"accounts": {"123456789012": {"users": {"alice": {"groups": [["g"]]}}}}}'
+ODD_TAG = b'{"accounts": {"123456789012": {"users": {"alice": {"tags": {"team": ["red"]}}}}}}'
+WRONG = [b"accounts: [", b"{}", users("x y"), None, DEEP, b"- " * 3_000, ALIASES, ODD_GROUP, ODD_TAG, b"\xff"]
+
+
+@pytest.mark.parametrize("content", WRONG, ids=lambda content: repr(content)[:24])
 def test_a_wrong_file_changes_nothing_and_the_log_says_why(
     watched: Watched, content: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -126,20 +136,82 @@ def test_the_watch_outlives_what_nothing_foresees(
     assert "the keys of the store cannot be read" in caplog.text
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")
-def test_a_signal_makes_the_watch_look(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = threading.Event()
+@pytest.mark.parametrize("error", [RecursionError("deep"), MemoryError(), KeyError("x"), OSError("gone")])
+def test_whatever_goes_wrong_is_logged_and_the_watch_goes_on(
+    watched: Watched, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails() -> Any:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watched.watcher, "_load", fails)
+        assert watched.look(asked=True) == ["AKIDalice"]
+    assert "the users stay as they were" in caplog.text
+    looked = threading.Semaphore(0)
 
     def look(directory: Directory, keyring: Keyring, *, asked: bool) -> None:
-        if asked:
-            looked.set()
+        looked.release()
+        raise error
 
     monkeypatch.setattr(watched.watcher, "look", look)
-    before = signal.getsignal(signal.SIGHUP)
     end = watched.watcher.watch(watched.directory, watched.keyring)
     try:
-        os.kill(os.getpid(), signal.SIGHUP)
-        assert looked.wait(30)
+        for _ in range(3):
+            watched.watcher.ask()
+            assert looked.acquire(timeout=30)
     finally:
         end()
-    assert signal.getsignal(signal.SIGHUP) is before
+    assert caplog.text.count("looking for changed users and keys failed") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_only_a_regular_file_of_bounded_size_is_read(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.path.unlink()
+    os.mkfifo(watched.path)
+    assert [watched.look() for _ in range(3)] == [["AKIDalice"]] * 3
+    assert watched.look(asked=True) == ["AKIDalice"]
+    watched.path.unlink()
+    watched.path.mkdir()
+    assert watched.look(asked=True) == ["AKIDalice"]
+    watched.path.rmdir()
+    monkeypatch.setattr(access_users, "FILE_BYTES_MAX", 100)
+    watched.path.write_bytes(users("bob") + b" " * 100)
+    assert watched.look(asked=True) == ["AKIDalice"]
+    whys = [vars(record)["fields"]["why"] for record in caplog.records if record.levelname == "ERROR"]
+    assert [why.partition("] ")[2].partition(":")[0] for why in whys] == [
+        "it is a named pipe and no regular file",
+        "it is a named pipe and no regular file",
+        "it is a directory and no regular file",
+        "it has more than 100 bytes",
+    ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no modes")
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        (0o600, None),
+        (0o400, None),
+        (0o640, "can read the users file"),
+        (0o604, "can read the users file"),
+        (0o660, "may change the users file"),
+        (0o602, "may change the users file"),
+    ],
+)
+def test_a_file_of_users_that_others_may_reach_is_named(
+    watched: Watched, mode: int, text: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    watched.path.chmod(mode)
+    watched.look(asked=True)
+    assert watched.watcher.first().keys.keys() == {"AKIDalice"}
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warnings == ([] if text is None else [f"other users of this machine {text}"] * 2)
+
+
+def test_many_names_are_read() -> None:
+    made = plain_yaml.parsed(users(*[f"user{number}" for number in range(2_000)]).decode())
+    assert len(read(made).keys) == 2_000
+    with pytest.raises(plain_yaml.YamlError, match="an object has a name twice: 'a'"):
+        plain_yaml.parsed("{" + ", ".join(f"n{number}: 1" for number in range(50_000)) + ", a: 1, a: 2}")

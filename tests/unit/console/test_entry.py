@@ -17,6 +17,7 @@ from consoles import (
     QUESTIONS,
     TOKEN,
     Browser,
+    EventStream,
     opened,
     parsed,
     stored,
@@ -26,7 +27,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.console import routes
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange.server.admin.entry import KEPT_MAX, Entry
+from hashrange.server.admin.entry import AGE_SECONDS_MAX, IDLE_SECONDS_MAX, KEPT_MAX, Entry
 
 
 def test_every_page_has_the_headers_and_no_code_inside_it(orders: Database, browser: Browser) -> None:
@@ -95,6 +96,8 @@ def test_pages_and_changes_here_are_all_that_there_are() -> None:
     names = ("new", "import", "export", "about", "entities", "stream", "stream/events", "past")
     paths |= {f"/console/t/{{table}}/{name}": f"/console/t/orders/{name}" for name in names}
     for endpoint in routes.ENDPOINTS:
+        if endpoint.path == "/console/logout":
+            continue  # (it needs no session)
         if endpoint.method == "POST":
             assert endpoint.path in {**CHANGES, **QUESTIONS}
         elif endpoint.path.endswith("/events"):
@@ -184,7 +187,7 @@ def test_a_guarded_plane_opens_its_console_to_sessions_and_to_its_token(database
             assert other.ask("/console")[0] == 200
         browser = opened(admin)
         assert browser.ask("/console")[0] == 200
-        assert browser.ask("/health")[0] == 401
+        assert browser.ask("/tables")[0] == 401
         link = {"Authorization": f"Bearer {TOKEN}"}
         assert Browser(admin.url).ask("/console-link", {}, **link)[0] == 200
 
@@ -222,3 +225,61 @@ def test_a_banner_is_on_every_page(orders: Database) -> None:
             _, text = browser.ask(path)
             assert '<p class="banner"><bdi>&lt;production&gt;</bdi></p>' in text, path
             assert "<title>&lt;production&gt; · " in text
+
+
+def test_a_session_ends_by_time_by_use_and_by_the_log_out() -> None:
+    now = 1_000.0
+    entry = Entry("the-token-of-the-plane", lambda: now)
+    link, unused = entry.link(), entry.link()
+    session = entry.redeem(link)
+    by_token = entry.redeem("the-token-of-the-plane")
+    assert session is not None
+    assert by_token is not None
+    now += IDLE_SECONDS_MAX - 1
+    assert entry.knows(session)
+    assert entry.knows(by_token, uses=False)
+    now += 1
+    assert entry.knows(session)
+    assert not entry.knows(by_token), "looking at a session is no use of it"
+    assert entry.redeem(unused) is None
+    while now < 1_000.0 + AGE_SECONDS_MAX:
+        assert entry.knows(session)
+        now += IDLE_SECONDS_MAX / 2
+    assert not entry.knows(session)
+    session = entry.redeem(entry.link())
+    assert session is not None
+    entry.end(f"{session}x")
+    assert entry.knows(session)
+    entry.end(session)
+    assert not entry.knows(session)
+
+
+def test_links_and_sessions_end_with_the_key_that_asked_for_them() -> None:
+    counts = True
+    entry = Entry()
+    first, second = (entry.link(read_only=True, counts=lambda: counts) for _ in range(2))
+    session = entry.redeem(first)
+    assert session is not None
+    assert entry.knows(session)
+    counts = False
+    assert not entry.knows(session)
+    assert entry.redeem(second) is None
+    counts = True
+    assert not entry.knows(session), "it has ended for good"
+
+
+def test_a_log_out_ends_the_session_and_its_live_rows(orders: Database) -> None:
+    admin = bind_admin(0, read_only=True)
+    with running(orders, admin=admin):
+        browser, other = opened(admin), opened(admin)
+        _, page = browser.ask("/console")
+        assert '<form method="post" action="/console/logout"><button' in page
+        held = Browser(browser.url, browser.cookie)
+        assert held.ask("/console/logout", method="POST", Sec_Fetch_Site="cross-site")[0] == 403
+        with EventStream(held, "/console/requests/events") as events:
+            assert held.ask("/console/logout", method="POST", Sec_Fetch_Site="same-origin")[0] == 303
+            assert held.cookie.endswith('=""')
+            while events.answer.readline():
+                pass  # until the server ends the stream
+        assert browser.ask("/console")[0] == 401
+        assert other.ask("/console")[0] == 200

@@ -13,6 +13,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.console.differences import changes
 from hashrange.console.live import records, triggers
+from hashrange.console.live.events import Event
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
@@ -231,3 +232,15 @@ def test_differences_go_down_to_the_members() -> None:
     many = changes(None, {f"n{number}": {"N": "1"} for number in range(80)})
     assert (len(many.shown), many.has_more) == (50, True)
     assert len(changes(EVERY_TYPE, {**EVERY_TYPE, "yes": {"BOOL": False}}, frozenset(KEY)).shown) == 1
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_no_text_ends_an_event_or_begins_another(end: str) -> None:
+    """A client may end a line with each of the three, so a text with any of them is several lines of data."""
+    forged = f"a{end}{end}event: end{end}data: forged{end}{end}b{end}id: 7{end}retry: 1"
+    sent = Event("rows", forged).wire().decode()
+    assert "\r" not in sent
+    first, *rest = sent.removesuffix("\n\n").split("\n")
+    assert first == "event: rows"
+    assert all(line.startswith("data: ") for line in rest)
+    assert "\n".join(line[6:] for line in rest) == forged.replace(end, "\n")

@@ -37,9 +37,9 @@ _KEYS_OF_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A user who may use the admin plane, with a role of `access.users.OPERATOR_ROLES`."""
+    """A user who may use the admin plane by a key, with a role of `access.users.OPERATOR_ROLES`."""
 
-    key_id: str
+    key: Key
     arn: str
     role: str
 
@@ -71,24 +71,26 @@ class Gate:
         self._verifier = Verifier(self.directory, now, sessions=sessions)
         self._others: dict[str, Verifier] = {}
 
-    @property
-    def has_operators(self) -> bool:
-        """Whether users have roles on the admin plane, which is then closed to all others."""
-        users = self.directory.state.users
-        return self.strict and any(identity.operates for identity in users.people.values())
-
     def operator(
         self, method: bytes, target: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray
     ) -> Operator:
         """Who has signed a request to the admin plane. Raises the errors of `Verifier.verify`, and
         AccessDeniedException for a user without a role there."""
         key = self.signer(OPERATORS, method, target, headers, body)
-        identity: Identity = key.owner
-        principal = identity.principal
-        role = ADMIN if principal.kind == "Account" else identity.operates
+        arn, role = key.owner.principal.arn, _role(key.owner)
         if not role:
-            raise AccessDeniedException(f"{principal.arn} has no role on the admin plane")
-        return Operator(key.id, principal.arn, role)
+            raise AccessDeniedException(f"{arn} has no role on the admin plane")
+        return Operator(key, arn, role)
+
+    def still_operates(self, operator: Operator) -> bool:
+        """Whether an operator's key counts at the moment, and gives the same role."""
+        was = operator.key
+        key = self.directory.get(was.id)
+        if key is None and was.token and self.tokens is not None:
+            key = self.tokens.key(was.id, was.token)
+        if key is None or key.secret != was.secret or _role(key.owner) != operator.role:
+            return False
+        return key.expires is None or self._now() < key.expires
 
     def identified(
         self,
@@ -143,3 +145,8 @@ class Gate:
             if value:
                 keys[name] = (value.decode("latin-1"),)
         return keys
+
+
+def _role(identity: Identity) -> str:
+    """The role of an identity on the admin plane, "" for none."""
+    return ADMIN if identity.principal.kind == "Account" else identity.operates

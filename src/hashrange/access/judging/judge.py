@@ -40,6 +40,8 @@ from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import KeySchema, Table
+from hashrange.tables.streams import logs
+from hashrange.tables.streams.logs import Left
 from hashrange.values import AttributeValue
 
 _log = logging.getLogger(__name__)
@@ -159,8 +161,12 @@ class Judge:
         table = self._table(arn, reader) if account == self._owner else None
         keys: Keys = {**self._keys, **act.keys, "aws:resourceaccount": (account,)}
         policies: tuple[Policy, ...] = ()
-        if table is not None:
-            keys.update({f"aws:resourcetag/{name.lower()}": (value,) for name, value in table.tags.items()})
+        left = self._left(arn, reader) if account == self._owner else None
+        if left is not None:
+            keys.update(_tag_keys(left.tags))
+            policies = _of_document(left.policy, act.action)
+        elif table is not None:
+            keys.update(_tag_keys(table.tags))
             keys.update(_key_values(act, table))
             policies = _policies(table, arn, act.action)
         identity = self._identified.identity
@@ -193,6 +199,14 @@ class Judge:
         path = arn.split(":", 5)[5].split("/")
         return catalog.find(reader, path[1], self._scope) if path[0] == "table" and len(path) > 1 else None
 
+    def _left(self, arn: str, reader: Reader) -> Left | None:
+        """What a deleted table has left to the stream that a resource is; None for all other resources."""
+        path = arn.split(":", 5)[5].split("/", 3)
+        if len(path) < 4 or path[2] != "stream":
+            return None
+        stream = logs.find(reader, path[1], path[3], self._scope)
+        return None if stream is None else stream.left
+
 
 def _policies(table: Table, arn: str, action: str) -> tuple[Policy, ...]:
     """The policies of the table, for it and its indexes, or of one of its streams."""
@@ -201,10 +215,17 @@ def _policies(table: Table, arn: str, action: str) -> tuple[Policy, ...]:
     if kind not in ("", "index", "stream"):
         return ()
     policy = table.policies.get(path[3] if kind == "stream" else "")
-    if policy is None or not policy.document:
-        return ()
-    made = _parsed(policy.document)
-    return () if made is _UNREADABLE and action in _MENDING else (made,)
+    return () if policy is None else _of_document(policy.document, action)
+
+
+def _of_document(document: str, action: str) -> tuple[Policy, ...]:
+    """The policy of a stored document, if there is one ("": none)."""
+    made = _parsed(document) if document else None
+    return () if made is None or (made is _UNREADABLE and action in _MENDING) else (made,)
+
+
+def _tag_keys(tags: Mapping[str, str]) -> Keys:
+    return {f"aws:resourcetag/{name.lower()}": (value,) for name, value in tags.items()}
 
 
 @lru_cache(16)

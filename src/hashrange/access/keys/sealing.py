@@ -19,10 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from hashrange.files import regular
 from hashrange.files.durable import private, sync_directory
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
+_FILE_BYTES_MAX: Final = 4_096
 _MAKE_ONE: Final = "`openssl rand -base64 32` makes one"
 
 _log = logging.getLogger(__name__)
@@ -138,14 +140,21 @@ def missing(remedy: str) -> Vault:
 
 
 def _read(path: Path) -> bytes:
-    text = path.read_bytes()
+    text = regular.read(path, _FILE_BYTES_MAX)
     try:
         key = base64.b64decode(text.strip(), validate=True)
     except binascii.Error:
         key = b""
     if len(key) != KEY_BYTES:
         raise VaultError(f"the key file {path} does not hold {KEY_BYTES} bytes in Base64: {_MAKE_ONE}")
-    if os.name == "posix" and path.stat().st_mode & stat.S_IROTH:
+    if (others := regular.others_may(path)) and path.stat().st_uid == os.geteuid():
+        # As ssh does with private keys. A file of another owner, such as a mounted secret, is not ours to
+        # judge.
+        raise VaultError(
+            f"other users of this machine may have access to the key file {path}, whose mode ends in "
+            f"{others:02o}: `chmod 600 {path}`"
+        )
+    if others & stat.S_IROTH:
         fields = {"file": str(path)}
         _log.warning("every user of this machine can read the key file", extra={"fields": fields})
     return key

@@ -4,6 +4,8 @@ No server stores a session. Its token holds the session, sealed by the key file'
 whoever has the key file, so every server over one store, can read the token, and nobody can make or change
 one. The policies of the role, its boundary and its tags are not in the token: they are those that the role
 has when a request arrives. A session ends at its time, or when its role or its user's key is there no longer.
+A session whose own policies are not all there any more may do nothing: one that is missing may have had a
+Deny.
 """
 
 from __future__ import annotations
@@ -121,14 +123,22 @@ class Tokens:
         return role.session(session.name, self._limits(session), session.tags), None
 
     def _limits(self, session: Session) -> tuple[Policy, ...] | None:
-        """The session policies: a managed one that is there no longer allows nothing."""
+        """The session policies: in place of one that is there no longer, one that refuses everything."""
         if not session.policy and not session.policy_arns:
             return None
         policies = self._directory.state.users.policies
-        managed = tuple(policies[arn] for arn in session.policy_arns if arn in policies)
-        if not session.policy:
-            return managed
-        return (*managed, inline(session.policy))
+        found = [policies.get(arn) or _refusing(f"{arn}, which is gone") for arn in session.policy_arns]
+        if session.policy:
+            try:
+                found.append(inline(session.policy))
+            except PolicyError as error:  # of a version that read more
+                found.append(_refusing(f"the session policy, which cannot be read: {error}"))
+        return tuple(found)
+
+
+def _refusing(name: str) -> Policy:
+    """A policy that refuses everything, in place of one that is not known."""
+    return parse({"Statement": {"Effect": "Deny", "Action": "*", "Resource": "*"}}, name=name)
 
 
 def inline(document: str) -> Policy:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +31,7 @@ KEY_FILE: Final = "access.key"
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _KEY_ID: Final = re.compile(r"\w{4,128}", re.ASCII)
 _SECRET_CHARS_MIN: Final = 8
+_TOKEN_BYTES: Final = 24
 
 
 def options(function: Any) -> Any:
@@ -95,13 +98,17 @@ def guard(
     given: Mapping[str, Any],
     data_dir: Path | None,
     account_id: str,
+    stack: ExitStack,
     *,
-    has_admin: bool,
+    can_make: bool,
     secure: bool = False,
-) -> Callable[[], None]:
-    """Judge the requests to a database as the options say; returns what ends the watch over the users and
-    keys. `has_admin`: the server has an admin plane, over which keys can be made. `secure`: requests come by
-    TLS. Raises ClickException."""
+) -> Callable[[], None] | None:
+    """Judge the requests to a database as the options say, and watch over the users and keys until `stack`
+    ends; returns what reads the users file again, None if there is none.
+
+    `can_make`: somebody knows the token of the admin plane, over which keys can be made. `secure`: requests
+    come by TLS. Raises ClickException.
+    """
     auth = given["auth"]
     if auth == OFF:
         for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
@@ -109,7 +116,7 @@ def guard(
                 raise click.UsageError(
                     f"--{name.replace('_', '-')} has no effect without --auth soft or --auth strict."
                 )
-        return _nothing
+        return None
     # Imported here, because most servers have no users.
     from hashrange.access.directory import Directory
     from hashrange.access.judging import Gate
@@ -131,17 +138,20 @@ def guard(
         raise click.ClickException(str(error)) from error
     keyring = Keyring(database.engine, vault, directory, now)
     keyring.refresh()
-    _check_somebody(auth, directory, can_make=has_admin and not _lacks_key_file(database, given["key_file"]))
+    _check_somebody(auth, directory, can_make=can_make and not _lacks_key_file(database, given["key_file"]))
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
     tokens = Tokens(vault, directory)
     gate = Gate(directory, now, strict=auth == STRICT, secure=secure, tokens=tokens, keyring=keyring)
     database.interest.judge(gate)
-    return watcher.watch(directory, keyring)
+    stack.callback(watcher.watch(directory, keyring))
+    return watcher.ask if given["users"] is not None else None
 
 
-def _nothing() -> None:
-    pass
+def new_token(given: Mapping[str, Any], log_format: str) -> str:
+    """A token for the admin plane with --auth strict, because whoever may use the plane can make keys of the
+    root user; "" with the other modes, and where nobody would see the token."""
+    return secrets.token_urlsafe(_TOKEN_BYTES) if given["auth"] == STRICT and log_format == "text" else ""
 
 
 def _users(given: Mapping[str, Any], account_id: str, *, separate: bool) -> Users:
@@ -199,9 +209,14 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
     state = directory.state
     if state.users.keys or state.stored or state.users.people or state.users.roles:
         return
-    if not can_make:
+    if auth == STRICT and not can_make:
         raise click.UsageError(
             f"--auth {auth} needs --users FILE, or a root key (HASHRANGE_ROOT_ACCESS_KEY_ID and "
-            "HASHRANGE_ROOT_SECRET_ACCESS_KEY): nobody has a key, and none can be made; see docs/access.md."
+            "HASHRANGE_ROOT_SECRET_ACCESS_KEY), or HASHRANGE_ADMIN_TOKEN, with which `hashrange key` makes "
+            "one: nobody has a key, and none can be made; see docs/access.md."
         )
-    click.echo("Nobody has a key yet: `hashrange key create --root` makes the first.", err=True)
+    click.echo(
+        "Nobody has a key yet: `hashrange key create --root`, with the token of the admin plane in "
+        "HASHRANGE_ADMIN_TOKEN, makes the first.",
+        err=True,
+    )

@@ -1,20 +1,22 @@
 """Watches over the users file, and over the keys of a store that several servers share: `Watcher`.
 
 Once a second it looks whether the file or the stored keys have changed. A file counts when it has stayed the
-same for a second, so that a half-written one is not read; a SIGHUP reads it at once. If the new file cannot
-be used, the users stay as they were, and the log says where the fault is. A file may be wrong in ways that
-nobody foresees, such as a thousand levels, so every error counts: a thread that ended would end the server.
+same for a second, so that a half-written one is not read; `ask` reads it at once. If the new file cannot be
+used, the users stay as they were, and the log says where the fault is. Whatever goes wrong here is logged:
+the watch goes on, and so does the server.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from hashrange.files import regular
 
 if TYPE_CHECKING:
     from hashrange.access.directory import Directory
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from hashrange.access.users import Users
 
 LOOK_SECONDS: Final = 1.0
+_WHY_CHARS_MAX: Final = 1_000
 
 _log = logging.getLogger(__name__)
 
@@ -37,31 +40,41 @@ class Watcher:
         self._read: Seen = ()
         self._seen: Seen = ()
         self._is_failing = False
+        self._is_broken = False
         self._asked = threading.Event()
         self._ending = False
 
     def first(self) -> Users:
         """The users at the start. Raises ValueError."""
         self._read = self._seen = self._look()
-        return self._load()
+        users = self._load()
+        self._warn(users)
+        return users
+
+    def ask(self) -> None:
+        """Let the watch read the users file at once."""
+        self._asked.set()
 
     def watch(self, directory: Directory, keyring: Keyring) -> Callable[[], None]:
         """Begin to watch, on a thread; returns what ends it."""
-        before: Any = None
-        has_signal = hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread()
-        if has_signal:
-            before = signal.signal(signal.SIGHUP, lambda *_: self._asked.set())
 
         def run() -> None:
-            while not self._ending:
+            while True:
                 asked = self._asked.wait(LOOK_SECONDS)
                 self._asked.clear()
-                if not self._ending:
+                if self._ending:
+                    return
+                try:
                     self.look(directory, keyring, asked=asked)
+                except Exception:
+                    # (damaged records of keys, for one)
+                    if not self._is_broken:
+                        _log.exception("looking for changed users and keys failed; the known ones stay")
+                    self._is_broken = True
+                else:
+                    self._is_broken = False
 
         def end() -> None:
-            if has_signal:
-                signal.signal(signal.SIGHUP, before)
             self._ending = True
             self._asked.set()
             thread.join()
@@ -91,11 +104,28 @@ class Watcher:
         try:
             users = self._load()
         except Exception as error:
-            fields["why"] = str(error)
+            known = isinstance(error, ValueError)
+            fields["why"] = (str(error) if known else f"it cannot be read: {error!r}")[:_WHY_CHARS_MAX]
             _log.error("the users stay as they were: the new users file is wrong", extra={"fields": fields})
             return
         directory.set_users(users)
         _log.info("read the users file again", extra={"fields": fields | {"keys": len(users.keys)}})
+        self._warn(users)
+
+    def _warn(self, users: Users) -> None:
+        """Warn of a file that others may write, or read although it has secrets. The server uses it all the
+        same: a file that is refused would keep keys that it revokes."""
+        if self._file is None:
+            return
+        try:
+            others = regular.others_may(self._file)
+        except OSError:  # the file has just disappeared
+            return
+        fields = {"file": str(self._file), "remedy": f"chmod 600 {self._file}"}
+        if others & (stat.S_IWGRP | stat.S_IWOTH):
+            _log.warning("other users of this machine may change the users file", extra={"fields": fields})
+        elif users.keys and others & (stat.S_IRGRP | stat.S_IROTH):
+            _log.warning("other users of this machine can read the users file", extra={"fields": fields})
 
     def _look(self) -> Seen:
         """What distinguishes the file from an earlier one; () if it is not there."""

@@ -38,6 +38,7 @@ TOKEN_VARIABLE: Final = "HASHRANGE_ADMIN_TOKEN"
 """The variable of the token, for servers whose admin plane has one. There is no option for it, because other
 users of the machine can read the options of a command."""
 KEY_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+ROOT_VARIABLES: Final = ("HASHRANGE_ROOT_ACCESS_KEY_ID", "HASHRANGE_ROOT_SECRET_ACCESS_KEY", "")
 CA_VARIABLE: Final = "AWS_CA_BUNDLE"
 """The variable of the file with the authorities that are trusted; SDKs know it too."""
 # Before it answers, the server does the work that a change makes due, which may take long for large tables.
@@ -287,16 +288,18 @@ def health(
 
 def _credentials(method: str, url: str, body: bytes) -> dict[str, str]:
     """The headers that prove who asks: the token, or else a signature with the keys of the environment."""
-    if token := os.environ.get(TOKEN_VARIABLE):
+    given = os.environ.get
+    if token := given(TOKEN_VARIABLE):
         return {"Authorization": f"Bearer {token}"}
-    key_id, secret = (os.environ.get(name, "") for name in KEY_VARIABLES)
-    if not key_id or not secret:
-        return {}
-    from hashrange.access.signatures import Key
-    from hashrange.access.signing import signature_headers
+    # (a command in the container of a server has the variables of its root key)
+    for key_id, secret, session in (ROOT_VARIABLES, (*KEY_VARIABLES, "AWS_SESSION_TOKEN")):
+        if given(key_id) and given(secret):
+            from hashrange.access.signatures import Key
+            from hashrange.access.signing import signature_headers
 
-    key = Key(key_id, secret, os.environ.get("AWS_SESSION_TOKEN", ""))
-    return signature_headers(method, url, body, key, SystemClock().now())
+            key = Key(given(key_id, ""), given(secret, ""), given(session, ""))
+            return signature_headers(method, url, body, key, SystemClock().now())
+    return {}
 
 
 def _error_text(error: urllib.error.HTTPError) -> str:
@@ -309,8 +312,9 @@ def _error_text(error: urllib.error.HTTPError) -> str:
     if error.code == 401:
         why = f" ({text})" if "Exception: " in text else ""
         return (
-            f"{error.url} asks who you are{why}: set {TOKEN_VARIABLE} to the server's --admin-token, or "
-            f"{' and '.join(KEY_VARIABLES)} to the key of a user who has a role on its admin plane."
+            f"{error.url} asks who you are{why}: set {TOKEN_VARIABLE} to the server's --admin-token, or to "
+            f"the token that the server printed when it started, or {' and '.join(KEY_VARIABLES)} to the key "
+            "of a user who has a role on its admin plane."
         )
     if text:
         return text

@@ -18,7 +18,7 @@ import click
 
 from hashrange import __version__, form
 from hashrange.cli import logs
-from hashrange.cli.access.serving import STRICT, guard, refuse_if_open
+from hashrange.cli.access.serving import STRICT, guard, new_token, refuse_if_open
 from hashrange.cli.access.serving import options as access_options
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.costs.serving import count
@@ -35,7 +35,7 @@ from hashrange.cli.serving.options import (
 from hashrange.cli.serving.owners import warn_of_hidden_tables
 from hashrange.cli.serving.protection import certificates_of, protection_options, watch_over
 from hashrange.cli.serving.recording import record_options, recorded
-from hashrange.cli.serving.welcome import announce, is_open
+from hashrange.cli.serving.welcome import Secrets, announce, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
@@ -69,7 +69,8 @@ Examples:
   hashrange serve --tls-cert hashrange-tls/server.pem --tls-key hashrange-tls/server-key.pem
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
-or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. Without --auth
+or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. SIGHUP reads
+--users again; from a terminal that is closed it stops the server as SIGTERM does. Without --auth
 strict everybody who can reach --host has access, so any but a loopback address needs --auth strict or
 --insecure. The admin port answers only this machine, unless --admin-host says otherwise; GET / on it lists
 its endpoints."""
@@ -156,14 +157,15 @@ _PORT_MAX: Final = 65_535
 @option(
     "--admin-host",
     default=HOST,
-    help="Address of the admin plane; any but a loopback address needs --admin-token.",
+    help="Address of the admin plane; any but a loopback address needs --admin-token or --auth strict.",
 )
 @option(
     "--admin-token",
     default="",
     metavar="TOKEN",
     help="The token without which the admin plane refuses requests. Clients send it as `Authorization: "
-    "Bearer TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none]",
+    "Bearer TOKEN`. Prefer the variable, here and for commands such as `hashrange clock`.  [default: none; "
+    "with --auth strict one that is made and printed at the start]",
 )
 @option(
     "--console-read-only",
@@ -241,19 +243,18 @@ def command(
         stack.callback(database.close)
         _arm(database, fault, limits)
         tls = certificates_of(limits)
-        has_admin, secure = admin_port != 0, tls is not None
-        stack.callback(guard(database, limits, data_dir, account_id, has_admin=has_admin, secure=secure))
+        token = (admin_token or new_token(limits, log_format)) if admin_port != 0 else ""
+        reload = guard(database, limits, data_dir, account_id, stack, can_make=token != "", secure=bool(tls))
         audit = watch_over(database, limits, stack)
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
-        admin = _bind_admin(bind, port, admin_port, admin_host, admin_token)
+        admin = _bind_admin(bind, port, admin_port, admin_host, token)
         if admin is not None:
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
-            fields |= _facts(admin, clock if virtual else None, server_settings)
-            link = admin.console_link() if admin is not None else None
-            announce(fields, region, log_format, link, host if warns else None, limits)
+            fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
+            secrets = Secrets(admin.console_link(), "" if admin_token else token) if admin else Secrets()
+            announce(fields, region, log_format, secrets, host if warns else None, limits)
 
         with _errors_of_serving(host, port), recorded(database, limits, server_settings):
             serve(
@@ -268,6 +269,7 @@ def command(
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
                 certificates=tls,
                 audit=audit,
+                reload=reload,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
 
@@ -280,10 +282,17 @@ def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
     return reaches_out and given["auth"] != STRICT
 
 
-def _facts(admin: Admin | None, clock: Clock | None, settings: ServerSettings) -> dict[str, Any]:
-    """What a server says of itself when it starts, beside its endpoint and its data. `clock` is a virtual
-    one."""
-    facts: dict[str, Any] = {"version": __version__, "hot_path": form()}
+def _facts(
+    endpoint: str,
+    engine: Engine,
+    data: str,
+    admin: Admin | None,
+    clock: Clock | None,
+    settings: ServerSettings,
+) -> dict[str, Any]:
+    """What a server says of itself when it starts. `clock` is a virtual one."""
+    facts: dict[str, Any] = {"endpoint": endpoint, "engine": engine.name, "data": data}
+    facts |= {"version": __version__, "hot_path": form()}
     if admin is not None:
         facts["admin"] = admin.url
     if clock is not None:

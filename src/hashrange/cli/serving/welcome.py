@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from hashrange.server.access import is_loopback
 
 _log = logging.getLogger("hashrange.cli.serving.serve")
 
+_FOR_COMMANDS: Final = "for `hashrange key` and other commands: HASHRANGE_ADMIN_TOKEN; until the server stops"
 _OPEN: Final = "everybody who can reach the port can read and change all data"
 _TRUST: Final = "# and AWS_CA_BUNDLE=FILE, if the machine does not trust the certificate's authority already"
 _KEY: Final = "AWS_ACCESS_KEY_ID=YOUR-KEY AWS_SECRET_ACCESS_KEY=ITS-SECRET"
@@ -26,22 +28,31 @@ _ATTENTION: Final = """
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What only the user who starts a server may see: the link to the console, and the token of the admin
+    plane if the server has made it, otherwise ""."""
+
+    console_link: str | None = None
+    token: str = ""
+
+
 def announce(
     fields: dict[str, Any],
     region: str,
     log_format: str,
-    console_link: str | None,
+    secrets: Secrets,
     open_on: str | None,
     given: Mapping[str, Any],
 ) -> None:
-    """Announce that the server has started. `open_on` is its host if other machines can reach it. The link
-    is for the user's eyes and not for the log. `given` are the options of access and TLS."""
+    """Announce that the server has started. `open_on` is its host if other machines can reach it. The
+    `secrets` are not for the log. `given` are the options of access and TLS."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
         ca, strict = authority_of(given["tls_cert"]), given["auth"] == STRICT
-        click.echo(welcome(fields, region, console_link, warns=open_on is not None, ca=ca, strict=strict))
+        click.echo(welcome(fields, region, secrets, warns=open_on is not None, ca=ca, strict=strict))
 
 
 def authority_of(certificate: Path | None) -> str | None:
@@ -62,7 +73,7 @@ def is_open(host: str, port: int) -> bool:
 def welcome(
     fields: dict[str, Any],
     region: str,
-    console_link: str | None = None,
+    secrets: Secrets,
     *,
     warns: bool,
     ca: str | None = None,
@@ -74,6 +85,7 @@ def welcome(
     durable = fields["engine"] != "memory"
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
+    token = f"\n    token      {secrets.token} ({_FOR_COMMANDS})" if secrets.token else ""
     trust = "" if ca is None else f"\n    {_TRUST if ca == '' else f'export AWS_CA_BUNDLE={ca}'}"
     key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
@@ -82,8 +94,8 @@ Hashrange {fields["version"]}
 
     endpoint   {endpoint}
     data       {data}
-    admin      {admin}
-    console    {console_link or "none"}
+    admin      {admin}{token}
+    console    {secrets.console_link or "none"}
     hot path   {speed}
 {_ATTENTION if warns else ""}
 Programs with an AWS SDK, and the AWS CLI, use this server with these settings:

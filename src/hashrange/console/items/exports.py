@@ -1,13 +1,15 @@
 """Downloads of the items that a Query or a Scan finds, or of those that were selected.
 
 A download is written page by page while it is sent, and ends when the browser goes away.
+
+A spreadsheet runs a cell as a formula that begins with "=" or the like, and whoever may write an item chooses
+the cell. So in a CSV for spreadsheets such a text has an apostrophe before it (OWASP, "CSV Injection"). The
+exact CSV, from which items are imported again, has none.
 """
 
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any, Final
@@ -21,10 +23,18 @@ from hashrange.console.reach import Refused, View
 from hashrange.console.values import Item, Raw, Value, plain
 from hashrange.interchange import dynamodb_json
 
-FORMATS: Final = {"csv": "CSV", "json": "JSON lines", "dynamodb": "DynamoDB JSON lines"}
+FORMATS: Final = {
+    "csv": "CSV for spreadsheets",
+    "csv-exact": "CSV, exact",
+    "json": "JSON lines",
+    "dynamodb": "DynamoDB JSON lines",
+}
 COLUMNS_MAX: Final = 10_000
-_TYPES: Final = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
-_ENDINGS: Final = {"csv": "csv", "json": "jsonl", "dynamodb": "json"}
+_CSV_TYPE: Final = "text/csv; charset=utf-8"
+_TYPES: Final = {"csv": _CSV_TYPE, "csv-exact": _CSV_TYPE, "json": "application/x-ndjson"}
+_ENDINGS: Final = {"csv": "csv", "csv-exact": "csv", "json": "jsonl", "dynamodb": "json"}
+_NEED_QUOTES: Final = ',"\r\n'
+_BEGIN_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Writer = Callable[[list[Item]], bytes]
 """Makes the bytes of some items."""
@@ -41,7 +51,9 @@ async def download(view: View) -> Response:
     header, writer = b"", _WRITERS.get(format_)
     if writer is None:
         names = await _columns(view, finding, keys)
-        header, writer = _csv([names]), partial(_csv_lines, names)
+        field = _exact_field if format_ == "csv-exact" else _field
+        heads = [field({"S": name}) for name in names]
+        header, writer = _csv([heads]), partial(_csv_lines, names, field)
     pages = _pages(finding, keys)
     # What is refused is refused here, before the download begins.
     first: list[Item] = await anext(pages, [])
@@ -91,12 +103,26 @@ async def _columns(view: View, finding: Finding, keys: list[str]) -> list[str]:
 
 
 def _csv(rows: list[list[str]]) -> bytes:
-    file = io.StringIO()
-    csv.writer(file, lineterminator="\n").writerows(rows)
-    return file.getvalue().encode()
+    """Rows as RFC 4180 has them, but with line ends of one character. (Python's csv then leaves carriage
+    returns without quotes, before Python 3.13.)"""
+    # (an empty line would be no row)
+    lines = [",".join(map(_quoted, row)) or '""' for row in rows]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _quoted(text: str) -> str:
+    needs_quotes = any(character in text for character in _NEED_QUOTES)
+    return '"{}"'.format(text.replace('"', '""')) if needs_quotes else text
 
 
 def _field(value: Value | None) -> str:
+    """A value in a CSV for spreadsheets: one that would be a formula has an apostrophe before it."""
+    text = _exact_field(value)
+    is_number = value is not None and "N" in value
+    return f"'{text}" if text.startswith(_BEGIN_FORMULAS) and not is_number else text
+
+
+def _exact_field(value: Value | None) -> str:
     """A value in a CSV: a text, a number and a binary value as they are, another value as plain JSON."""
     if value is None:
         return ""
@@ -104,8 +130,8 @@ def _field(value: Value | None) -> str:
     return str(inner) if kind in ("S", "N", "B") else orjson.dumps(_exact(plain(value))).decode()
 
 
-def _csv_lines(names: list[str], items: list[Item]) -> bytes:
-    return _csv([[_field(item.get(name)) for name in names] for item in items])
+def _csv_lines(names: list[str], field: Callable[[Value | None], str], items: list[Item]) -> bytes:
+    return _csv([[field(item.get(name)) for name in names] for item in items])
 
 
 def _plain_lines(items: list[Item]) -> bytes:

@@ -8,8 +8,9 @@ when its browser goes, and when the server stops; a browser that does not read i
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -22,6 +23,8 @@ BEAT_SECONDS: Final = 10.0
 """How long a stream may be silent before it sends a comment, which shows both ends that it is alive."""
 STREAMS_MAX: Final = 8
 """The most streams of a server; the admin plane has 16 connections for everything."""
+_LINE_ENDS: Final = re.compile("\r\n|\r|\n")
+"""What ends a line of an event stream (HTML Standard, "Server-sent events")."""
 _RETRY: Final = b"retry: 2000\n\n"
 _ELSEWHERE: Final = "Another page of this browser shows live rows now, so this one has stopped."
 _FULL: Final = "too many browsers look at live pages of this server; close some of them"
@@ -31,11 +34,11 @@ class Event(NamedTuple):
     """Something that the page's script handles by its name, with a text, which is HTML for `rows` and
     `part`."""
 
-    name: str
+    name: Literal["rows", "part", "state", "end"]
     text: str
 
     def wire(self) -> bytes:
-        lines = "".join([f"data: {line}\n" for line in self.text.split("\n")])
+        lines = "".join([f"data: {line}\n" for line in _LINE_ENDS.split(self.text)])
         return f"event: {self.name}\n{lines}\n".encode()
 
 

@@ -28,5 +28,10 @@ def live_of(view: View) -> Live:
 
 def stream(view: View, source: Source) -> Stream:
     """The stream of a source, for the view's browser."""
-    plane = subject_of(view.request).plane
-    return Stream(live_of(view).streams, session_of(view.request), source, lambda: plane.draining)
+    plane, entry = subject_of(view.request).plane, view.request.app.state.door.entry
+    session = session_of(view.request)
+
+    def is_over() -> bool:
+        return plane.draining or not entry.knows(session, uses=False)
+
+    return Stream(live_of(view).streams, session, source, is_over)

@@ -49,7 +49,7 @@ def prepare_update(request: Request, context: Context) -> WriteBody:
             seconds = float((days or recovery.DAYS_MAX) * recovery.DAY_SECONDS)
             table = recording.hold(txn, table, PITR, now, seconds)
         else:
-            table = recording.release(txn, table, PITR, now)
+            table = recording.release(txn, table, PITR)
         catalog.save(txn, table)
         return _described(table, context)
 

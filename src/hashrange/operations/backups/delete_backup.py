@@ -33,7 +33,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if backup_records.is_in_use(txn, backup.id):
             raise BackupInUseException(f"Backup is being used to restore table: {name.arn}")
         if backup.status == "CREATING":
-            source.release(txn, backup, context.now)
+            source.release(txn, backup)
         deleted = msgspec.structs.replace(backup, status="DELETED", files=())
         backup_records.save(txn, deleted)
         return {"BackupDescription": backup_description.describe(txn, deleted, name, context)}

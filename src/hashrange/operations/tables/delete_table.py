@@ -53,7 +53,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             # The service refuses this until the table is ACTIVE ([report] ack-api-quirks DDB-TABLE-277).
             # Here it gives the restore up, because otherwise a restore whose disk or source never comes back
             # would never end.
-            table = restoring.end(txn, table, table.restore, now)
+            table = restoring.end(txn, table, table.restore)
         else:
             _check_at_rest(table)
         table = msgspec.structs.replace(table, gone_at=now + delay)

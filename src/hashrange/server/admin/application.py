@@ -31,7 +31,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__
 from hashrange.access.audit import AuditLog
-from hashrange.access.users import ADMIN, OPERATOR_ROLES, READ, WRITE
+from hashrange.access.users import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
 from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
 
@@ -54,8 +54,9 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one.
-    `role` is the least that a user of the admin plane needs for it; "" is that of the method: read for a GET,
-    otherwise write. The pages of the console look at the session of the browser."""
+    `role` is the least that who asks needs for it (`access.users.NOBODY`: everybody may ask); "" is that of
+    the method: read for a GET, otherwise write. The pages of the console look at the session of the browser.
+    """
 
     method: str
     path: str
@@ -104,6 +105,22 @@ class AdminServer(uvicorn.Server):
         """The protocol of a new connection."""
         return AdminConnection(config=self.config, server_state=self.server_state, app_state={})
 
+    def make_room(self) -> bool:
+        """Close the connection that has waited longest for its client's next request, so that silent clients
+        keep no probe out; returns whether there was one."""
+        waiting = [
+            (connection.spared, connection)
+            for connection in self.server_state.connections
+            if isinstance(connection, AdminConnection) and connection.spared is not None
+        ]
+        if not waiting:
+            return False
+        _, connection = min(waiting, key=lambda one: one[0])
+        # The connection is forgotten by itself only when the event loop has closed it.
+        self.server_state.connections.discard(connection)
+        connection.transport.abort()
+        return True
+
 
 class AdminConnection(HttpToolsProtocol):
     """A connection that is cut off if its client is too slow, or sends endless headers: uvicorn would wait
@@ -111,6 +128,14 @@ class AdminConnection(HttpToolsProtocol):
 
     _deadline: asyncio.TimerHandle | None = None
     _framing_bytes = 0
+
+    @property
+    def spared(self) -> tuple[bool, float] | None:
+        """How well the connection can be spared, less first: whether its client has begun to send a request,
+        and when its time ends. None while a request is answered."""
+        if self._deadline is None or not (self.cycle is None or self.cycle.response_complete):
+            return None
+        return self._framing_bytes > 0, self._deadline.when()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -234,7 +259,8 @@ def role_of(request: Request) -> str:
 def check_role(request: Request, needed: str) -> None:
     """Check that who asks has a role, or one that may do more. Raises HTTPException."""
     role = role_of(request)
-    if OPERATOR_ROLES.index(role) < OPERATOR_ROLES.index(needed):
+    roles = (NOBODY, *OPERATOR_ROLES)
+    if roles.index(role) < roles.index(needed):
         raise HTTPException(403, f"this needs the role {needed}, and yours is {role}")
 
 

@@ -27,6 +27,7 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.pace import TurnOver
 from hashrange.server.admin.application import Endpoint, check_role, json, read_body, role_of, subject_of
+from hashrange.server.admin.guard import SIGNER
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import now as latency_now
 
@@ -141,7 +142,14 @@ async def _answer(request: Request) -> Response:
 
 async def _link(request: Request) -> Response:
     await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
-    link = request.app.state.door.entry.link(read_only=role_of(request) == READ)
+    subject, operator = subject_of(request), request.scope.get(SIGNER)
+
+    def counts() -> bool:
+        """Whether the user who asks may still do what the role of the link says."""
+        gate = subject.database.interest.gate
+        return operator is None or (gate is not None and gate.still_operates(operator))
+
+    link = request.app.state.door.entry.link(read_only=role_of(request) == READ, counts=counts)
     return json({"link": f"/console?token={link}"})
 
 

@@ -6,10 +6,13 @@
   (DNS rebinding); a Host that is not a name is refused everywhere (400).
 - A plane with a token accepts only requests with `Authorization: Bearer TOKEN` (401). It must have a token
   unless it is on a loopback address (`server.admin.port.bind`). Only the pages of the console, below
-  `/console`, do without: they ask for the cookie of `server.admin.entry`.
-- With `--auth strict` it also accepts requests that are signed for the service `hashrange` by a user who has
-  a role there (401, and 403 without a role). Where users have roles the plane is closed to all others, even
-  without a token. Which endpoint needs which role is decided by the application.
+  `/console`, do without: they ask for the cookie of `server.admin.entry`. `/health` answers everybody, but
+  tells strangers the status only: probes have no token.
+- With `--auth strict` and `soft` it also accepts requests that are signed for the service `hashrange` by a
+  user who has a role there (401, and 403 without a role). Which endpoint needs which role is decided by the
+  application.
+- Without a token the role of a stranger is admin with `--auth off`; write with `soft`, because what an admin
+  can make, a key, outlives that mode; and none with `strict`.
 - A browser may send changes only from the plane's own pages: by Sec-Fetch-Site, or by Origin where there is
   none (403). With `--console-read-only` it may send them to the console only, which refuses them.
 
@@ -30,6 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hashrange import limits
 from hashrange.access.audit import AuditLog
 from hashrange.access.audit.entries import ALLOWED, DENIED, UNSIGNED
+from hashrange.access.users import ADMIN, NOBODY, WRITE
 from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.server.access import HEADERS_ONCE, Access, coding_refusal, named
 from hashrange.server.admin.port import Door
@@ -39,8 +43,11 @@ if TYPE_CHECKING:
     from hashrange.access.judging import Gate
 
 CONSOLE: Final = "/console"
+_HEALTH: Final = "/health"
 ROLE: Final = "hashrange.role"
 """The member of a request's scope that has the role of who asks; without it the role is admin."""
+SIGNER: Final = "hashrange.signer"
+"""The member of a request's scope that has the `access.judging.Operator` who has signed it, if one has."""
 _PATH_CHARS_MAX: Final = 256
 _SIGNED: Final = b"AWS4-"
 _CREDENTIAL: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
@@ -83,6 +90,8 @@ class Guard:
         by: dict[str, Any] = {"by": "anyone", "verified": False}
         if refusal is None and not is_on_console(scope["path"]):
             refusal, receive = await self._identify(scope, receive, by)
+            if refusal is not None and scope["path"] == _HEALTH and scope["method"] in _READS:
+                refusal, scope[ROLE] = None, NOBODY
         elif refusal is None:
             by = {"by": "console", "verified": True}
         if scope["method"] not in _READS and (audit := self._audit()) is not None:
@@ -101,30 +110,41 @@ class Guard:
         """Find out who asks, and with which role: whether the request is refused, and how its body is read
         from now on. `by` is for the audit log."""
         gate = self._gate()
-        if self._expected is None and (gate is None or not gate.has_operators):
-            return None, receive
         headers = dict(scope["headers"])
         authorization = headers.get(b"authorization", b"")
         if self._expected is not None and self._opens(authorization):
             by.update(by="token", verified=True)
             return None, receive
+        stranger = self._role_of_strangers(gate)
         if gate is None or not authorization.startswith(_SIGNED):
-            return (401, _NEEDS_TOKEN if gate is None or self._expected is not None else _NEEDS_KEY), receive
+            scope[ROLE] = stranger
+            needs = _NEEDS_TOKEN if gate is None or self._expected is not None else _NEEDS_KEY
+            return ((401, needs) if stranger == NOBODY else None), receive
         body = await _body(receive)
         if body is None:
             return (413, "the body is too large"), receive
+        receive = _again(body, receive)
         query = scope["query_string"]
         target = scope["raw_path"].partition(b"?")[0] + (b"?" + query if query else b"")
         by["key"] = gate_key_of(authorization)
         try:
             operator = gate.operator(scope["method"].encode(), target, headers, body)
-        except AccessDeniedException as error:
-            return (403, str(error.message)), receive
         except ServiceError as error:
+            scope[ROLE] = stranger
+            if stranger != NOBODY:
+                return None, receive
+            if isinstance(error, AccessDeniedException):
+                return (403, str(error.message)), receive
             return (401, f"{error.code}: {error.message}"), receive
-        scope[ROLE] = operator.role
-        by.update(by=operator.role, key=operator.key_id, arn=operator.arn, verified=True)
-        return None, _again(body, receive)
+        scope[ROLE], scope[SIGNER] = operator.role, operator
+        by.update(by=operator.role, key=operator.key.id, arn=operator.arn, verified=True)
+        return None, receive
+
+    def _role_of_strangers(self, gate: Gate | None) -> str:
+        """The role of who proves nothing."""
+        if self._expected is not None or (gate is not None and gate.strict):
+            return NOBODY
+        return ADMIN if gate is None else WRITE
 
     def refusal(self, scope: Scope) -> Refusal | None:
         """The status and the text of the refusal of a request, whoever asks; None if it is sound."""

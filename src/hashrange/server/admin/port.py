@@ -91,6 +91,8 @@ class Guest(Protocol):
 
     def connection(self) -> asyncio.Protocol: ...
 
+    def make_room(self) -> bool: ...
+
     async def serve(self, sockets: list[socket.socket]) -> None: ...
 
 
@@ -192,6 +194,7 @@ class AdminPort:
                 CONNECTIONS_MAX,
                 lambda: _REFUSAL,
                 self._certificates,
+                make_room=server.make_room,
             )
             self._listener = Listener([self._listening], guests, self._loop)
             self._listener.open()

@@ -20,8 +20,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import __version__, form, pace
+from hashrange.access.users import NOBODY
 from hashrange.lab.metrics import families
-from hashrange.server.admin.application import Endpoint, audit_of, json, subject_of
+from hashrange.server.admin.application import Endpoint, audit_of, json, role_of, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import (
     CONTENT_TYPE,
@@ -33,6 +34,7 @@ from hashrange.server.metrics import (
     observer_family,
 )
 from hashrange.storage.capabilities import Local, Remote
+from hashrange.tables.background.leaps import LEAPT
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -54,13 +56,19 @@ async def _health(request: Request) -> Response:
     audit = audit_of(subject)
     silent = audit is not None and (audit.problem or audit.incomplete)
     observers = _failing_observers(subject)
-    is_degraded = failing or waiting or background.damages or problems or silent or observers
+    leaps = background.leaps
+    held_seconds = None if leaps is None else leaps.remaining_seconds
+    troubles = (failing, waiting, background.damages, problems, silent, observers)
+    is_degraded = any(troubles) or held_seconds is not None
     status = "degraded" if is_degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
         status = "files missing"
     if draining or refusing is not None:
         status = "draining" if draining else "refuses writes"
+    code = 503 if draining or refusing is not None or missing is not None else 200
+    if role_of(request) == NOBODY:
+        return json({"status": status}, code)
     shown: dict[str, Any] = {
         "status": status,
         "version": __version__,
@@ -85,12 +93,14 @@ async def _health(request: Request) -> Response:
         }
     if observers:
         shown["observers"] = observers
+    if held_seconds is not None:
+        shown["clock"] = {"problem": LEAPT, "held_seconds": round(held_seconds)}
     if failing or background.damages:
         shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
         shown["damaged_records"] = background.damages
     if waiting:
         shown["waiting"] = [{"unit": unit, "seconds": round(waiting[unit])} for unit in waiting]
-    return json(shown, 503 if draining or refusing is not None or missing is not None else 200)
+    return json(shown, code)
 
 
 def _failing_observers(subject: Subject) -> list[dict[str, str]]:
@@ -159,8 +169,10 @@ ENDPOINTS: Final = (
         "GET",
         "/health",
         "Whether the server serves: 200, or 503 while it drains, its disk takes no writes or files of its "
-        "store are missing; and which background work fails, or waits for a bucket or for Kinesis.",
+        "store are missing; and which background work fails, or waits for a bucket or for Kinesis. Whoever "
+        "has no role gets the status only.",
         _health,
+        role=NOBODY,
     ),
     Endpoint(
         "GET", "/tables", "State and size of each table, and the progress of builds.", _tables

@@ -13,6 +13,7 @@
     objects      reads the rows of the objects of a bucket
     turns        lets the steps of jobs run one at a time, and closes what they keep open
     sharing      shares the work among the servers of one store
+    leaps        whether the clock can be trusted with what time destroys
     ondemand     kinds of work that most databases never have
     restoring    writes the items of a restored table
     objects      the rows of a bucket's objects, read in bites

@@ -129,17 +129,17 @@ def at_once(txn: Transaction, table: Table, restore: Restore) -> bool:
     return bite.high is None and not bite.damages and write(txn, table, bite)
 
 
-def end(txn: Transaction, table: Table, restore: Restore, now: float) -> Table:
+def end(txn: Transaction, table: Table, restore: Restore) -> Table:
     """The table without its restore, which was completed or given up; releases the source."""
     builds.forget(txn, build_of(table))
     if restore.backup is not None:
         return msgspec.structs.replace(table, restore=None)  # a backup needs no hold
-    sources.release(txn, restore.source, restore.source_id, hold_of(table), now)
+    sources.release(txn, restore.source, restore.source_id, hold_of(table))
     return msgspec.structs.replace(table, restore=None)
 
 
 def completed(txn: Transaction, table: Table, restore: Restore, now: float, settings: Settings) -> Table:
     """The table after its last item: ACTIVE, or CREATING for as long as any new table."""
     until = table.created + settings.create_seconds if settings.create_seconds else 0.0
-    filled = msgspec.structs.replace(end(txn, table, restore, now), creating_until=until)
+    filled = msgspec.structs.replace(end(txn, table, restore), creating_until=until)
     return states.settled(filled, now, settings)

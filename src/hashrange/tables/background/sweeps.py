@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -22,7 +22,7 @@ from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.failures import StorageError
 from hashrange.tables.background import backfill, builds, expiry, lag, restoring
 from hashrange.tables.background.bites import Damage, Done, Limit
-from hashrange.tables.background.units import Background, Bite, Lane, Tables, Unit, failing
+from hashrange.tables.background.units import Background, Bite, Lane, Tables, Unit, failing, of_server
 from hashrange.tables.data import holds, items, records, tokens, vectors
 from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog, dropped, states
@@ -36,14 +36,6 @@ from hashrange.tables.streams import logs
 Definition = tuple[str, Table | Exception]
 
 T = TypeVar("T")
-
-
-class Growing(Protocol):
-    """What operations keep in memory: `hashrange.vectors.kept.Kept`."""
-
-    def grow(self) -> bool:
-        """Do a bite of the work on it. Returns whether more is due."""
-        ...
 
 
 # How many catalog records are read at a time.
@@ -82,6 +74,7 @@ def sweep(
         known = definitions(engine, background.pause)
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
+    lane.is_held = background.is_held(engine, occasion.now)
     if known is not None:
         tables = [table for _, table in known if isinstance(table, Table)]
         background.listed(tables)
@@ -89,7 +82,7 @@ def sweep(
         wait = min(wait, background.guard("states of tables", end, wait))
         background.states_due = occasion.now + wait
         of_store = partial(units, engine, background.pause, known, tables, occasion.now)
-        listed = partial(_chained, of_store, partial(_units_in_memory, background))
+        listed = partial(_chained, of_store, partial(of_server, engine, background))
     if lane.run(listed, occasion, BITE_ITEMS):
         return 0.0
     if settings.gsi_delay_seconds and engine.read(lag.next_due) is not None:
@@ -99,16 +92,6 @@ def sweep(
 
 def _chained(*parts: Callable[[], Iterator[Unit]]) -> Iterator[Unit]:
     return chain.from_iterable(part() for part in parts)
-
-
-def _units_in_memory(background: Background) -> Iterator[Unit]:
-    """The work on what operations keep in memory, which each server does for itself."""
-    for name, own in list(background.kept.items()):
-        yield Unit(f"memory of {name}", partial(_grow, own), everywhere=True)
-
-
-def _grow(own: Growing, bite: Bite) -> bool:
-    return own.grow()
 
 
 def sweep_jobs(
@@ -131,7 +114,9 @@ def sweep_jobs(
 
     wait = settings.sweep_seconds
     is_due = lane.is_list_due(wait)
-    if lane.run(listed if is_due else None, Occasion(clock(), settings), BITE_ITEMS):
+    occasion = Occasion(clock(), settings)
+    lane.is_held = background.is_held(engine, occasion.now)
+    if lane.run(listed if is_due else None, occasion, BITE_ITEMS):
         return 0.0
     return max(wait, _WAIT_SECONDS_MIN)
 
@@ -182,16 +167,16 @@ def units(
         if not isinstance(stream, logs.Stream):
             yield failing(unit, stream)
         elif not logs.is_at_rest(stream, now):  # there may be many of tables that were deleted in a day
-            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label))
+            yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label), destroys=True)
     for name, dropped_table in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
         if not isinstance(dropped_table, dropped.Dropped):
             yield failing(unit, dropped_table)
         elif dropped.is_due(dropped_table, now):  # there may be many that were deleted in 35 days
-            yield Unit(unit, partial(_remove_dropped, engine, dropped_table))
+            yield Unit(unit, partial(_remove_dropped, engine, dropped_table), destroys=True)
     yield Unit("lagging indexes", partial(_arrive, engine, lag.lagging(tables)))
     yield Unit("transactions in flight", partial(_let_go, engine))
-    yield Unit("tokens of transactions", partial(_forget_tokens, engine))
+    yield Unit("tokens of transactions", partial(_forget_tokens, engine), destroys=True)
     yield Unit("storage", partial(_upkeep, engine), everywhere=True)
 
 
@@ -204,10 +189,11 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
             trim = partial(_trim_index, engine, name, index.space)
             yield Unit(f"changes of index {name}/{index.name}", trim)
     if table.ttl is not None:
-        step = _expire if table.ttl.built else _queue
-        yield Unit(f"time to live of {name}", partial(step, engine, name, table.ttl))
+        built = table.ttl.built
+        step = partial(_expire if built else _queue, engine, name, table.ttl)
+        yield Unit(f"time to live of {name}", step, destroys=built)
     if table.history is not None:
-        yield Unit(f"history of {name}", partial(_tend_history, engine, name))
+        yield Unit(f"history of {name}", partial(_tend_history, engine, name), destroys=True)
     if table.restore is not None and table.restore.backup is None and table.gone_at is None:
         yield Unit(f"restore of {name}", partial(_restore, engine, name, table.id))
 

@@ -86,7 +86,7 @@ class TransferRunner(ABC, Generic[J, O]):
         for name, error in self._engine.read(lambda reader: list(self._records.damaged(reader))):
             yield failing(f"{self._kind} {name}", error)
         if any_job:
-            yield Unit(f"records of {self._kind}s", self._forget_old)
+            yield Unit(f"records of {self._kind}s", self._forget_old, destroys=True)
 
     def _found(self, reader: Reader) -> tuple[bool, list[J]]:
         """Whether there are jobs, and the jobs that have not ended: all jobs of 90 days may be many."""

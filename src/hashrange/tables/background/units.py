@@ -20,15 +20,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Transaction
+from hashrange.storage.capabilities import Rewinding
 from hashrange.storage.failures import CommitError, StorageError, StoreClosed
+from hashrange.tables.background import leaps
 from hashrange.tables.background.bites import Damage, Limit
 from hashrange.tables.background.sharing import Sharing
 from hashrange.tables.data.item_change import Occasion
@@ -64,11 +66,13 @@ _NO_OCCASION: Final = Occasion(0.0, Settings())
 
 class Unit(NamedTuple):
     """A piece of background work: its name, and a function that does a bite and returns whether more is due.
-    `everywhere`: each server of a shared store has to do it."""
+    `everywhere`: each server of a shared store has to do it. `destroys`: it removes for ever what its time is
+    over for, so it waits while the clock is not trusted (`leaps`)."""
 
     name: str
     step: Callable[[Bite], bool]
     everywhere: bool = False
+    destroys: bool = False
 
 
 def failing(name: str, error: Exception) -> Unit:
@@ -100,12 +104,16 @@ class UnderWay(NamedTuple):
 
 
 class Bite:
-    """The limits, time and settings of a unit's bite."""
+    """The limits, time and settings of a unit's bite. `is_held`: the time is not trusted with what time
+    destroys."""
 
-    __slots__ = ("_background", "_unit", "limit", "occasion", "seconds")
+    __slots__ = ("_background", "_unit", "is_held", "limit", "occasion", "seconds")
 
-    def __init__(self, background: Background, unit: str, limit: Limit, occasion: Occasion) -> None:
+    def __init__(
+        self, background: Background, unit: str, limit: Limit, occasion: Occasion, is_held: bool
+    ) -> None:
         self._background = background
+        self.is_held = is_held
         self._unit = unit
         self.limit = limit
         self.occasion = occasion
@@ -142,7 +150,8 @@ class Background:
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
     `states_due` is when the next state of a table ends, by the database's clock (epoch seconds). `listed` is
     called with all tables whenever they were listed. `kept` is what operations keep in memory, by names;
-    there may be background work on it.
+    there may be background work on it. `clock_is_real`: leaps of the database's clock are not meant, and
+    `leaps` judges them.
     """
 
     def __init__(
@@ -160,6 +169,8 @@ class Background:
         self.failures = 0
         self.damages = 0
         self.states_due = 0.0
+        self.clock_is_real = False
+        self.leaps: leaps.Leaps | None = None
         self.listed: Callable[[list[Table]], None] = _ignore
         self.kept: dict[str, Any] = {}
         self._failing: dict[str, Failure] = {}
@@ -228,14 +239,26 @@ class Background:
             with suppress(StorageError):
                 self.sharing.leave()
 
-    def attempt(self, unit: Unit, occasion: Occasion, items_max: int) -> bool | None:
+    def is_held(self, engine: Engine, now: float) -> bool:
+        """Whether what time destroys must wait, when the clock shows `now`."""
+        if not self.clock_is_real:
+            return False
+        if self.leaps is None:
+            self.leaps = leaps.Leaps(self.steady, engine.read(leaps.noted))
+        return self.leaps.is_held(now)
+
+    def attempt(
+        self, unit: Unit, occasion: Occasion, items_max: int, *, is_held: bool = False
+    ) -> bool | None:
         """Do a bite of a unit. Returns whether more is due; None if the unit failed or has to wait. Raises
         StoreClosed."""
+        if is_held and unit.destroys:
+            return None
         failure = self._failing.get(unit.name)
         if failure is not None and self.steady() < failure.retry_at:
             return None
         items = min(self._items.get(unit.name, _ITEMS_FIRST), items_max)
-        bite = Bite(self, unit.name, Limit(items), occasion)
+        bite = Bite(self, unit.name, Limit(items), occasion, is_held)
         try:
             more = unit.step(bite)
         except StoreClosed:
@@ -274,7 +297,8 @@ class Background:
 
 
 class Lane:
-    """Units that run one after the other. `name` is the name of the unit that lists them."""
+    """Units that run one after the other. `name` is the name of the unit that lists them. `is_held`: the time
+    of the next `run` is not trusted with what time destroys."""
 
     def __init__(self, background: Background, name: str) -> None:
         self._background = background
@@ -284,6 +308,7 @@ class Lane:
         self._listed_at: float | None = None
         self._paused_at = 0.0
         self.under_way: UnderWay | None = None
+        self.is_held = False
 
     def is_list_due(self, list_seconds: float) -> bool:
         """Whether the next `run` needs the full list: no unit has more to do, or the list is `list_seconds`
@@ -319,7 +344,7 @@ class Lane:
     def _attempt(self, unit: Unit, occasion: Occasion, items_max: int) -> bool | None:
         self.under_way = UnderWay(unit.name, self._background.steady())
         try:
-            return self._background.attempt(unit, occasion, items_max)
+            return self._background.attempt(unit, occasion, items_max, is_held=self.is_held)
         finally:
             self.under_way = None
 
@@ -344,3 +369,25 @@ def _next_items(items: int, seconds: float, items_max: int) -> int:
     elif seconds * 2 < BITE_SECONDS:
         items *= 2
     return max(min(items, items_max), 1)
+
+
+class Growing(Protocol):
+    """What operations keep in memory: `hashrange.vectors.kept.Kept`."""
+
+    def grow(self) -> bool:
+        """Do a bite of the work on it. Returns whether more is due."""
+        ...
+
+
+def of_server(engine: Engine, background: Background) -> Iterator[Unit]:
+    """The work on what operations keep in memory, which each server does for itself; and the note on the
+    clock, unless the store ends with the server."""
+    judge = background.leaps
+    if judge is not None and not isinstance(engine, Rewinding):
+        yield Unit("note on the clock", lambda bite: judge.note(engine, bite.occasion.now), destroys=True)
+    for name, own in list(background.kept.items()):
+        yield Unit(f"memory of {name}", partial(_grow, own), everywhere=True)
+
+
+def _grow(own: Growing, bite: Bite) -> bool:
+    return own.grow()

@@ -155,7 +155,7 @@ class Runner:
             make_directory(unfinished)
             files.write_manifest(unfinished, _manifest(backup))
             files.publish(unfinished, folder)
-        bite.write(engine, partial(_complete, scope=scope, id_=id_, now=bite.occasion.now))
+        bite.write(engine, partial(_complete, scope=scope, id_=id_))
         return False
 
     def _write_items(self, directory: Path, backup: Backup, bite: Bite) -> Backup:
@@ -319,7 +319,7 @@ def _fail(txn: Transaction, name: str, table_id: str, error: str, now: float) ->
     if current is None:
         return
     table, restore, backup, _ = current
-    catalog.remove(txn, restoring.end(txn, table, restore, now), now)
+    catalog.remove(txn, restoring.end(txn, table, restore), now)
     backup_records.save(txn, msgspec.structs.replace(backup, problem=error))
     fields = {"table": name, "backup": backup.id, "reason": error}
     _log.error("a restore was given up, because its backup is damaged", extra={"fields": fields})
@@ -344,11 +344,11 @@ def _advance(
     return after
 
 
-def _complete(txn: Transaction, scope: str, id_: str, now: float) -> None:
+def _complete(txn: Transaction, scope: str, id_: str) -> None:
     backup = backup_records.find(txn, scope, id_)
     if backup is None or backup.status != "CREATING":
         return
-    source.release(txn, backup, now)
+    source.release(txn, backup)
     # The manifest now has the entries of the files.
     backup_records.save(txn, msgspec.structs.replace(backup, status="AVAILABLE", files=()))
     fields = {"backup": id_, "table": backup.table_name, "items": backup.items, "folder": backup.folder}

@@ -32,6 +32,6 @@ def table_of(reader: Reader, backup: Backup) -> Table:
     return table
 
 
-def release(txn: Transaction, backup: Backup, now: float) -> None:
+def release(txn: Transaction, backup: Backup) -> None:
     """Release the table."""
-    sources.release(txn, backup.table_full_name, backup.table_id, hold_of(backup.id), now)
+    sources.release(txn, backup.table_full_name, backup.table_id, hold_of(backup.id))

@@ -248,5 +248,8 @@ def remove(txn: Transaction, table: Table, now: float) -> None:
             txn.delete_space(space)
     if table.stream is not None:
         logs.disable(txn, table.stream, now)
+    if table.stream_label is not None:
+        policies = {label: policy.document for label, policy in table.policies.items()}
+        logs.outlive(txn, table.full_name, table.tags, policies)
     if table.destinations:
         txn.delete(DELIVERY_SPACE, DELIVERIES, place_of(table.full_name))

@@ -198,7 +198,8 @@ class Runner:
         """End the state DISABLING when nothing waits any more, or when the time for that is over. Returns
         whether more is due. Raises KinesisError."""
         outbox, now = table.outbox, bite.occasion.now
-        over = has_come(destination.changed + DRAIN_SECONDS, now, DRAIN_SECONDS) or not self._endpoint
+        is_late = not bite.is_held and has_come(destination.changed + DRAIN_SECONDS, now, DRAIN_SECONDS)
+        over = is_late or not self._endpoint
         if outbox is not None and not over and self._deliver(name, outbox, destination, bite):
             return True
 
@@ -276,7 +277,7 @@ class Runner:
             self._windows.pop(name, None)
             return None
         self._windows[name] = window
-        too_old = window.take_old(bite.occasion.now - KEPT_SECONDS)
+        too_old = 0 if bite.is_held else window.take_old(bite.occasion.now - KEPT_SECONDS)
         if too_old:
             self._drop(name, too_old, "they are older than 24 hours")
         return window

@@ -154,7 +154,7 @@ class Runner(TransferRunner[Export, "_Writing"]):
 
     def _settle(self, txn: Transaction, job: Export, now: float) -> Export:
         """Release the table's history."""
-        sources.release(txn, job.table_full_name, job.table_id, job.hold, now)
+        sources.release(txn, job.table_full_name, job.table_id, job.hold)
         return job
 
     def _counts(self, job: Export) -> dict[str, int]:

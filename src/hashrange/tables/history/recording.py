@@ -12,6 +12,7 @@ The functions return the changed definition; the caller saves it.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import msgspec
@@ -55,8 +56,9 @@ def hold(
     return msgspec.structs.replace(table, history=history)
 
 
-def release(txn: Transaction, table: Table, name: str, now: float) -> Table:
-    """Release the history of `table`, and drop the spans that no other hold needs."""
+def release(txn: Transaction, table: Table, name: str) -> Table:
+    """Release the history of `table`, and drop the spans that no other hold needs, however old they are: what
+    is over by time is left to the sweep (`tended`)."""
     history = table.history
     if history is None or history.hold(name) is None:
         return table
@@ -65,7 +67,7 @@ def release(txn: Transaction, table: Table, name: str, now: float) -> Table:
         for span in history.spans:
             txn.delete_space(span.space)
         return msgspec.structs.replace(table, history=None)
-    history = _trimmed(txn, msgspec.structs.replace(history, holds=holds), now)
+    history = _trimmed(txn, msgspec.structs.replace(history, holds=holds), -math.inf)
     return msgspec.structs.replace(table, history=history)
 
 

@@ -22,11 +22,11 @@ def find(reader: Reader, full_name: str, table_id: str) -> Table | None:
     return None if deleted is None else deleted.table
 
 
-def release(txn: Transaction, full_name: str, table_id: str, hold: str, now: float) -> None:
+def release(txn: Transaction, full_name: str, table_id: str, hold: str) -> None:
     """Release a table's history, by the name of the hold; does nothing if there is no such hold."""
     table = catalog.find_full(txn, full_name)
     if table is not None and table.id == table_id:
-        catalog.save(txn, recording.release(txn, table, hold, now))
+        catalog.save(txn, recording.release(txn, table, hold))
         return
     deleted = dropped.find(txn, full_name, table_id)
     if deleted is not None:

@@ -64,11 +64,20 @@ class Shard(msgspec.Struct, frozen=True):
         return max(self.start, self.trimmed)
 
 
+class Left(msgspec.Struct, frozen=True):
+    """What a deleted table has left for decisions on who may read its streams: its tags, and the document of
+    the stream's policy, "" for none."""
+
+    tags: dict[str, str]
+    policy: str
+
+
 class Stream(msgspec.Struct, frozen=True, dict=True):
     """A stream of a table. `closed` is the time at which it was disabled.
 
     `key` is the table's key, as `(attribute, "HASH" or "RANGE")`. It is stored here because a stream outlives
-    its table, and another table may later have the table's name. `scope` is the table's scope.
+    its table, and another table may later have the table's name. `scope` is the table's scope. `left` is None
+    while the table exists.
     """
 
     table: str
@@ -80,6 +89,7 @@ class Stream(msgspec.Struct, frozen=True, dict=True):
     closed: float | None = None
     key: tuple[tuple[str, str], ...] = ()
     scope: str = ""
+    left: Left | None = None
 
     @property
     def full_name(self) -> str:
@@ -178,6 +188,15 @@ def disable(txn: Transaction, stream: Stream, now: float) -> None:
     save(txn, msgspec.structs.replace(closed, closed=now))
 
 
+def outlive(txn: Transaction, full_name: str, tags: dict[str, str], policies: dict[str, str]) -> None:
+    """Leave to the streams of a table that is deleted what decides who may read them: its tags, and the
+    documents of the streams' policies by their labels."""
+    for label in list(_labels(txn, _scoped(full_name))):
+        stream = find_full(txn, full_name, label)
+        if stream is not None and stream.left is None:
+            save(txn, msgspec.structs.replace(stream, left=Left(tags, policies.get(label, ""))))
+
+
 def roll_over(txn: Transaction, stream: Stream, now: float, *, reopen: bool = True) -> Stream:
     """Close the open shards, and open a child of each. Returns the new stream, which is not saved yet."""
     return rolled_over(stream, txn.position(stream.space), now, reopen=reopen)
@@ -213,7 +232,12 @@ def forget(txn: Transaction, full_name: str, label: str) -> None:
 
 def _place(full_name: str, label: str) -> bytes:
     """The place of a table's stream with a label."""
-    return f"{full_name}\x00{label}".encode() if "/" in full_name else f"/{full_name}\x00{label}".encode()
+    return f"{_scoped(full_name)}\x00{label}".encode()
+
+
+def _scoped(full_name: str) -> str:
+    """The full name of a table as places of streams begin: with a "/" also where the scope is ""."""
+    return full_name if "/" in full_name else f"/{full_name}"
 
 
 def find(reader: Reader, table: str, label: str, scope: str) -> Stream | None:
