@@ -1,9 +1,8 @@
 """Does the due background work of a server on threads beside the event loop.
 
-Each `Sweeper` has a thread, and there are three: one for work that needs only the store, one for jobs, which
-may wait a long time for a bucket, one for deliveries, which may wait for Kinesis. The threads are daemons, so
-a bucket that does not answer cannot keep the process from ending: the job's current step is repeated after
-the next start.
+Each `Sweeper` has a thread: one for work that needs only the store, and one for each lane of work that may
+wait a long time for something else (`Database.aside`). The threads are daemons, so a bucket that does not
+answer cannot keep the process from ending: the job's current step is repeated after the next start.
 """
 
 from __future__ import annotations

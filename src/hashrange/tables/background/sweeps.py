@@ -1,9 +1,9 @@
 """The sweep: does the background work that is due, in small transactions.
 
-`units` lists the work, and `units.Background` runs it. Jobs, which wait for other services, run separately
-(`sweep_jobs`). Each step is a transaction that leaves the store consistent, and has a bounded number of items
-and bytes. So a sweep may be stopped at any point, and the next sweep continues. No request waits for a sweep:
-if it is late, only expiries, index builds and similar work are late.
+`units` lists the work, and `units.Background` runs it. Work that waits for something else runs separately
+(`sweep_aside`). Each step is a transaction that leaves the store consistent, and has a bounded number of
+items and bytes. So a sweep may be stopped at any point, and the next sweep continues. No request waits for a
+sweep: if it is late, only expiries, index builds and similar work are late.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _grow(own: Growing, bite: Bite) -> bool:
     return own.grow()
 
 
-def sweep_jobs(
+def sweep_aside(
     engine: Engine,
     clock: Callable[[], float],
     settings: Settings,
