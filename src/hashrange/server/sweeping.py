@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from hashrange.storage.failures import CommitError
+from hashrange.storage.failures import CommitError, StorageError
 
 # While more background work is due, a sweep rests for this share of the processor time of its bites. The time
 # in which a bite waits for the disk counts as rest.
@@ -91,6 +91,9 @@ class Sweeper:
             try:
                 wait_seconds, rest_seconds = await self._aside(self._bite)
             except CommitError:  # the engine has logged it once for the whole batch
+                wait_seconds = rest_seconds = _RETRY_SECONDS
+            except StorageError as error:  # its text is enough
+                _log.error("background work failed: %s", error)
                 wait_seconds = rest_seconds = _RETRY_SECONDS
             except Exception:
                 _log.exception("background work failed")

@@ -79,7 +79,10 @@ def sweep(
     known: list[Definition] | None = None
     if has_come(background.states_due, clock(), wait) or lane.is_list_due(wait):
         catalog.decoded.age()  # only here: if both lanes aged the cache, definitions would be decoded again
-        known = definitions(engine, background.pause)
+        read = partial(definitions, engine, background.pause)
+        known = background.guard("definitions of tables", read, None, everywhere=True)
+        if known is None:
+            return wait
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
     if known is not None:

@@ -228,15 +228,15 @@ class Background:
             self._failing.pop(name, None)
             self._items.pop(name, None)
 
-    def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
+    def guard(self, name: str, step: Callable[[], T], otherwise: T, *, everywhere: bool = False) -> T:
         """Do a step as a separate unit. Returns its result, or `otherwise` if it fails or has to wait."""
-        results: list[float] = []
+        results: list[T] = []
 
         def keep(bite: Bite) -> bool:
             results.append(step())
             return False
 
-        unit = Unit(name, keep)
+        unit = Unit(name, keep, everywhere)
         if self.owns(unit):
             self.attempt(unit, _NO_OCCASION, _ITEMS_FIRST)
         return results[0] if results else otherwise
