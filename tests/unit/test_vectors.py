@@ -260,7 +260,7 @@ def held(kept: Any) -> int:
 
 def _bytes_of_matrix(matrix: Any) -> int:
     arrays = [matrix.floats, matrix.squares, *matrix._columns]
-    total = sum(array.nbytes for array in arrays) + getsizeof(matrix.places) + getsizeof(matrix.sorts)
+    total: int = sum(array.nbytes for array in arrays) + getsizeof(matrix.places) + getsizeof(matrix.sorts)
     total += sum(getsizeof(sort) + 2 * getsizeof(1) for sort in matrix.sorts)
     total += sum(getsizeof(codes) + sum(getsizeof(text) + 32 for text in codes) for codes in matrix._codes)
     if matrix.graph is not None:
