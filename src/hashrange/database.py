@@ -50,7 +50,7 @@ from hashrange.storage.loops import LoopWatch
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.ondemand import OnDemand
 from hashrange.tables.background.sharing import sharing_of
-from hashrange.tables.background.units import Background, Lane
+from hashrange.tables.background.units import ASIDE, Background
 from hashrange.tables.backups.backuper import Backuper
 from hashrange.tables.bulk.bulker import Bulker
 from hashrange.tables.data.capacity import Bill
@@ -108,8 +108,11 @@ class Database:
         self.exports = Exporter(engine, settings, export_filter)
         self.backups = Backuper(engine, settings, scope_of)
         self.bulk = Bulker(engine, settings, bulk_put)
-        self._jobs = self.imports, self.exports, self.backups, self.bulk
         self.deliveries = Deliverer(engine, settings)
+        transfers = self.imports, self.exports, self.bulk
+        self.aside: dict[str, tuple[OnDemand[Any], ...]] = dict(
+            zip(ASIDE, (transfers, (self.backups,), (self.deliveries,)), strict=True)
+        )
         self._next_sweep = 0.0
         self._kept = self.background.kept
         self.turn_seconds = pace.TURN_SECONDS
@@ -419,30 +422,24 @@ class Database:
 
     def sweep(self) -> float:
         """Do the due work of all lanes (`sweep_…`). Returns the seconds until more work is due."""
-        return min(self.sweep_tables(), self.sweep_jobs(), self.sweep_deliveries())
+        return min([self.sweep_tables(), *map(self.sweep_aside, self.aside)])
 
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
         self.background.clock_is_real = is_real(self.clock)
         return sweeps.sweep(self.engine, self.clock.now, self.settings, self.background)
 
-    def sweep_jobs(self) -> float:
-        """Like `sweep`, for imports, exports, backups and bulk operations, which may wait for a bucket."""
-        return self._sweep_aside(self._jobs, self.background.jobs)
-
-    def sweep_deliveries(self) -> float:
-        """Like `sweep`, for the changes that are sent to Kinesis, which may not answer."""
-        return self._sweep_aside((self.deliveries,), self.background.deliveries)
-
-    def _sweep_aside(self, kinds: tuple[OnDemand[Any], ...], lane: Lane) -> float:
+    def sweep_aside(self, lane: str) -> float:
+        """Like `sweep`, for the work of a lane of `aside`, which may wait for something else."""
         self.background.clock_is_real = is_real(self.clock)
-        units = [kind.units for kind in kinds]
-        return sweeps.sweep_jobs(self.engine, self.clock.now, self.settings, self.background, units, lane)
+        units, background = [kind.units for kind in self.aside[lane]], self.background
+        at = background.aside[lane]
+        return sweeps.sweep_aside(self.engine, self.clock.now, self.settings, background, units, at)
 
-    def release_jobs(self) -> None:
-        """Close the files and connections of jobs. The jobs continue from their stored position."""
-        for jobs in self._jobs:
-            jobs.forget()
+    def release(self, lane: str) -> None:
+        """Close the files and connections of a lane. Its work continues from its stored position."""
+        for kind in self.aside[lane]:
+            kind.forget()
 
     def settle(self) -> None:
         """Do all background work that is due, for example after the clock was changed."""
@@ -459,8 +456,8 @@ class Database:
         self._rewinding().restore(snapshot)
         self._kept.clear()
         self.background.forget()
-        self.release_jobs()
-        self.deliveries.forget()
+        for lane in self.aside:
+            self.release(lane)
         self._next_sweep = 0.0
 
     def _rewinding(self) -> Rewinding:
@@ -492,8 +489,9 @@ class Database:
         self._workers.close()
         self.background.leave()
         self.engine.close()
-        for work in (*self._jobs, self.deliveries):
-            work.close()
+        for kinds in self.aside.values():
+            for kind in kinds:
+                kind.close()
         self._kept.clear()
         self.clients.clear()
 

@@ -102,11 +102,12 @@ class Kinesis:
         self, region: str, operation: str, absent: frozenset[str], **request: Any
     ) -> dict[str, Any] | None:
         """The answer to a request; None if it is an error of the codes `absent`."""
-        client = self._client(region)
-        from botocore.exceptions import BotoCoreError, ClientError
-
         try:
-            answer: dict[str, Any] = getattr(client, operation)(**request)
+            from botocore.exceptions import BotoCoreError, ClientError
+        except ImportError:
+            raise KinesisError("Kinesis data streams need boto3: pip install boto3") from None
+        try:
+            answer: dict[str, Any] = getattr(self._client(region), operation)(**request)
         except ClientError as error:
             code = str(error.response["Error"].get("Code", ""))
             if code in absent:
@@ -124,28 +125,28 @@ class Kinesis:
 
 
 def _connect(endpoint: str, region: str) -> Any:
-    try:
-        import boto3
-        from botocore.config import Config
-    except ImportError:
-        raise KinesisError("Kinesis data streams need boto3: pip install boto3") from None
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import UnknownServiceError
+
     config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
         retries={"mode": "standard", "total_max_attempts": 1},
     )
     session = boto3.session.Session()
-    if endpoint == AWS:
-        return session.client("kinesis", region_name=region, config=config)
-    made_up = _MADE_UP if session.get_credentials() is None else None
+    # (a client of AWS takes the credentials and the endpoint of the environment)
+    made_up = _MADE_UP if endpoint != AWS and session.get_credentials() is None else None
     try:
         return session.client(
             "kinesis",
-            endpoint_url=endpoint,
+            endpoint_url=None if endpoint == AWS else endpoint,
             region_name=region,
             config=config,
             aws_access_key_id=made_up,
             aws_secret_access_key=made_up,
         )
+    except UnknownServiceError:
+        raise KinesisError("The installed botocore has no description of Kinesis: reinstall it.") from None
     except ValueError as error:  # it is no URL
         raise KinesisError(f"--kinesis-endpoint: {error}") from None

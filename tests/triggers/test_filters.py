@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import orjson
@@ -110,6 +111,19 @@ def test_a_pattern_matches(pattern: dict[str, Any]) -> None:
 @pytest.mark.parametrize("pattern", OTHERS, ids=str)
 def test_a_pattern_does_not_match(pattern: dict[str, Any]) -> None:
     assert not filters.compile([pattern])(RECORD)
+
+
+@given(st.text("ab*", max_size=6), st.text("ab*", max_size=8))
+def test_a_wildcard_stands_for_any_text(pattern: str, text: str) -> None:
+    wanted = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
+    assert filters.compile([{"x": [{"wildcard": pattern}]}])({"x": text}) == wanted
+
+
+def test_a_wildcard_looks_once_at_each_character_of_a_long_text() -> None:
+    """A pattern that tries every place for each part takes years for this."""
+    matches = filters.compile([{"x": [{"wildcard": "*a*a*a*a*a*b"}]}])
+    assert not matches({"x": "a" * 100_000})
+    assert matches({"x": "a" * 100_000 + "b"})
 
 
 def test_of_several_patterns_one_has_to_match() -> None:

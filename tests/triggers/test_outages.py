@@ -6,6 +6,7 @@ import random
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,8 @@ from hashrange.storage.api import Reader
 from hashrange.storage.failures import CommitError, CommitUnknown, Moment
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Stream
-from triggers.world import TABLE, World, keys_of
+from hashrange.triggers.checkpoints import create_table
+from triggers.world import TABLE, World
 
 FAILURES = (
     EndpointConnectionError(endpoint_url="http://nowhere"),
@@ -174,17 +176,75 @@ def test_an_error_that_will_not_pass_ends_the_worker(world: World) -> None:
         worker.cycle()
 
 
-def test_a_destination_that_fails_keeps_the_batch(world: World) -> None:
-    def fail(event: triggers.Event) -> None:
-        raise RuntimeError("no")
+def failing(event: triggers.Event) -> None:
+    raise RuntimeError("no")
 
+
+@pytest.mark.parametrize("factor", [1, 3])
+@pytest.mark.parametrize("where", ["table", "file"])
+def test_a_destination_that_fails_keeps_the_batch_and_the_worker(
+    world: World, tmp_path: Path, where: str, factor: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until somebody mends it, even if the failure does not look as if it would pass."""
+    file = tmp_path / "folder" / "given-up.jsonl"
     worker = world.worker(
-        triggers.functions.adapt(fail), policy=triggers.Policy(retries=0), on_failure="table:given-up"
+        triggers.functions.adapt(failing),
+        policy=triggers.Policy(retries=0),
+        on_failure="table:given-up" if where == "table" else str(file),
+        batching=triggers.Batching(poll_interval=1.0, parallelization_factor=factor),
     )
-    world.put("1")
-    world.clients.dynamodb.delete_table(TableName="given-up")
-    with pytest.raises(ClientError, match="ResourceNotFoundException"):
-        worker.cycle()
-    # Nothing was given up, so the next worker gets it.
+    world.put("1", "2", "3")
+    if where == "table":
+        world.clients.dynamodb.delete_table(TableName="given-up")
+    world.pass_time(worker, 120.0)
+    assert worker.totals.discarded == 0
+    assert "records that were given up cannot be stored" in caplog.messages
+    # Nothing was given up, so another worker would get it.
     world.work(world.worker())
-    assert keys_of({"Records": world.seen}) == ["1"]
+    assert sorted(world.keys) == ["1", "2", "3"]
+    if where == "table":
+        create_table(world.clients.dynamodb, "given-up", {"id": "HASH"})
+    else:
+        file.parent.mkdir()
+    world.pass_time(worker, 120.0)
+    assert worker.totals.discarded == 3
+
+
+def test_failures_of_any_size_are_kept_in_a_table(world: World) -> None:
+    """100 records of 5 KB are more than an item may have, and so is one record with two large images."""
+    worker = world.worker(
+        triggers.functions.adapt(failing), policy=triggers.Policy(retries=0), on_failure="table:given-up"
+    )
+    sizes = {"small": 10, **{f"{number}": 5_000 for number in range(100)}, "large": 130_000}
+    for key, size in sizes.items():
+        for text in ("€", '"'):  # of three bytes, and of two in JSON
+            world.put(key, text={"S": text * size})
+    world.work(worker)
+    world.pass_time(worker, 5.0)
+    assert worker.totals.discarded == 2 * len(sizes)
+    rows = {row["id"]["S"]: row for row in scanned(world, "given-up")}
+    found = []
+    for name, row in rows.items():
+        if "condition" in row:
+            more = range(2, int(row.get("parts", {"N": "1"})["N"]) + 1)
+            texts = [row["failure"]["S"], *(rows[f"{name}/{number}"]["failure"]["S"] for number in more)]
+            found.append(orjson.loads("".join(texts)))
+    assert sum(failure["DDBStreamBatchInfo"]["batchSize"] for failure in found) == 2 * len(sizes)
+    kept = [record["dynamodb"] for failure in found for record in failure["Records"]]
+    wanted = sorted((key, text * size) for key, size in sizes.items() for text in ("€", '"'))
+    assert sorted((one["Keys"]["id"]["S"], one["NewImage"]["text"]["S"]) for one in kept) == wanted
+
+
+def scanned(world: World, table: str) -> list[dict[str, Any]]:
+    pages = world.clients.dynamodb.get_paginator("scan").paginate(TableName=table)
+    return [row for page in pages for row in page["Items"]]
+
+
+def test_a_function_that_ends_its_program_has_failed(world: World) -> None:
+    def ends(event: triggers.Event) -> None:
+        raise SystemExit(1)
+
+    worker = world.worker(triggers.functions.adapt(ends), policy=triggers.Policy(retries=1))
+    world.put("1")
+    world.pass_time(worker, 5.0)
+    assert (worker.totals.calls, worker.totals.errors, worker.totals.discarded) == (2, 2, 1)

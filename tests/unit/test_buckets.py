@@ -9,11 +9,13 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, ResponseStreamingError, UnknownServiceError
 
 from hashrange import buckets
-from hashrange.buckets import BucketError, Buckets
+from hashrange.buckets import BucketError, Buckets, Unreachable, s3
 from hashrange.buckets.folders import Folders
 from hashrange.buckets.s3 import S3Buckets
 from importing import BUCKET, COMPRESS, World, encoded, item_of, request
@@ -205,15 +207,54 @@ def test_files_that_are_being_written_are_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_store_that_does_not_answer_may_answer_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such an error is no BucketError: whoever meets it tries again."""
+    """Such an error is an OSError: whoever meets it tries again for ever."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setattr("hashrange.buckets.s3._ATTEMPTS_MAX", 1)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(Exception, match="Could not connect") as caught:
+    with pytest.raises(Unreachable, match="Could not connect"):
         S3Buckets(f"http://127.0.0.1:{port}").check("bucket")
-    assert not isinstance(caught.value, BucketError)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "wanted"),
+    [
+        (503, "SlowDown", Unreachable),
+        (500, "InternalError", Unreachable),
+        (400, "RequestTimeout", Unreachable),
+        (400, "ExpiredToken", Unreachable),
+        (403, "AccessDenied", BucketError),
+        (400, "InvalidRequest", ClientError),  # the job is given up after some tries
+    ],
+)
+def test_which_answers_of_s3_may_pass(status: int, code: str, wanted: type[Exception]) -> None:
+    answer: Any = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    with pytest.raises(wanted), s3._translated():
+        raise ClientError(answer, "GetObject")
+
+
+def test_an_object_whose_connection_is_lost_may_be_read_later() -> None:
+    class Lost:
+        def read(self, size: int) -> bytes:
+            raise ResponseStreamingError(error="the connection is lost")
+
+    with pytest.raises(Unreachable):
+        s3._Body(Lost()).read(1)
+
+
+def test_an_endpoint_that_is_no_url_and_a_botocore_without_s3_end_the_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(BucketError, match="--s3-endpoint: Invalid endpoint: nowhere"):
+        S3Buckets("nowhere")
+
+    def unknown(service: str, **given: Any) -> Any:
+        raise UnknownServiceError(service_name=service, known_service_names="kinesis")
+
+    monkeypatch.setattr("boto3.client", unknown)
+    with pytest.raises(BucketError, match="no description of S3"):
+        S3Buckets("aws")
 
 
 def test_which_buckets_settings_name(tmp_path: Path) -> None:

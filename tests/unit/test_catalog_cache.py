@@ -70,9 +70,8 @@ def test_jobs_that_list_the_tables_while_a_sweep_does_let_go_of_none() -> None:
         def jobs() -> None:
             beside = Background()
             engine, clock = database.engine, database.clock
-            sweeps.sweep_jobs(
-                engine, clock.now, database.settings, beside, [list_tables], beside.jobs
-            )
+            lane = beside.aside["backups"]
+            sweeps.sweep_aside(engine, clock.now, database.settings, beside, [list_tables], lane)
 
         database.background.pause = jobs
         before = catalog.decoded.misses

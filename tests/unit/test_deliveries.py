@@ -15,7 +15,7 @@ import postgres
 from deliveries import ARN, DAY, ENDPOINT, NOW, World
 from hashrange import kinesis
 from hashrange.tables.definitions import catalog
-from hashrange.tables.deliveries import delivery_runner, outboxes
+from hashrange.tables.deliveries import delivery_runner, messages, outboxes
 from hashrange.tables.spaces import DELIVERY_SPACE
 
 
@@ -263,6 +263,25 @@ def test_a_change_that_cannot_be_decoded_is_skipped(world: World) -> None:
     assert world.streams.values("a") == ["2"]
     assert world.database.background.damages == 1
     assert world.waiting() == 0
+
+
+def test_a_change_that_no_message_can_be_made_of_is_skipped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = messages.message
+
+    def at_fault(table: str, space: int, sequence: int, change: Any, *more: Any) -> bytes:
+        if b"fault" in change.new:
+            raise ValueError("digits")
+        return message(table, space, sequence, change, *more)
+
+    monkeypatch.setattr(messages, "message", at_fault)
+    world.enable()
+    world.put("fault", 1)
+    world.put("a", 2)
+    world.settle()
+    assert world.streams.values("a") == ["2"]
+    assert (world.database.background.damages, world.waiting()) == (1, 0)
 
 
 def test_what_was_written_before_a_destination_was_disabled_still_arrives(world: World) -> None:

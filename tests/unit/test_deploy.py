@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import cast
 
 import orjson
 import pytest
@@ -118,3 +120,31 @@ def test_no_text_names_a_package_that_no_index_has() -> None:
         if re.search(r"""pip install[^|]*['"]?hashrange(\[|['"\s]|$)""", line) and "@ git+" not in line
     ]
     assert named == []
+
+
+def _services() -> set[str]:
+    """The services of AWS for which the code makes clients of boto3."""
+    calls = [
+        call
+        for file in (ROOT / "src").rglob("*.py")
+        for call in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args
+    ]
+    named = [call.args[0] for call in calls if cast(ast.Attribute, call.func).attr in ("client", "resource")]
+    return {str(one.value) for one in named if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def test_the_image_keeps_the_descriptions_of_all_services_that_the_code_uses(tmp_path: Path) -> None:
+    import botocore
+
+    data = tmp_path / "opt/hashrange/lib/python3.13/site-packages/botocore/data"
+    for service in (Path(botocore.__file__).parent / "data").iterdir():
+        if service.is_dir():
+            (data / service.name).mkdir(parents=True)
+    (cut,) = re.findall("^RUN (find .*botocore/data .*)$", DOCKERFILE, re.MULTILINE)
+    subprocess.run(cut.replace("/opt/", f"{tmp_path}/opt/"), shell=True, check=True)
+    left = {service.name for service in data.iterdir()}
+    used = _services()
+    assert {"s3", "kinesis", "dynamodb", "dynamodbstreams"} <= used
+    assert used <= left
+    assert left - used == {"sts", "sso", "sso-oidc", "signin"}  # which give credentials

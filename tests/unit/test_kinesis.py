@@ -6,8 +6,10 @@ import socket
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from typing import Any
 
 import pytest
+from botocore.exceptions import UnknownServiceError
 
 from hashrange import kinesis
 from hashrange.kinesis import Kinesis, KinesisError, Refused, StreamName
@@ -123,3 +125,21 @@ def test_an_endpoint_that_is_no_url() -> None:
 )
 def test_arns(arn: str, stream: StreamName | None) -> None:
     assert kinesis.parse(arn) == stream
+
+
+def test_a_botocore_without_kinesis_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an image from which the descriptions of other services were taken."""
+
+    def unknown(self: Any, service: str, **given: Any) -> Any:
+        raise UnknownServiceError(service_name=service, known_service_names="s3")
+
+    monkeypatch.setattr("boto3.session.Session.client", unknown)
+    for endpoint in ("aws", "http://127.0.0.1:1"):
+        with pytest.raises(KinesisError, match="no description of Kinesis"):
+            Kinesis(endpoint).status(CHANGES)
+
+
+def test_a_profile_that_does_not_exist_is_an_error_of_kinesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "absent")
+    with pytest.raises(KinesisError, match="absent"):
+        Kinesis("http://127.0.0.1:1").status(CHANGES)

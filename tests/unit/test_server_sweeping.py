@@ -99,6 +99,13 @@ def test_a_silent_bucket_holds_up_neither_other_work_nor_the_end(
             item = {"pk": {"S": "a"}, "expires": {"N": str(int(NOW) - 100)}}
             world("PutItem", TableName="old", Item=item)
             eventually(lambda: world.scan("old") == [])
+            backup = world("CreateBackup", TableName="old", BackupName="beside")["BackupDetails"]["BackupArn"]
+
+            def is_written(arn: str = backup) -> bool:
+                described = world("DescribeBackup", BackupArn=arn)["BackupDescription"]
+                return bool(described["BackupDetails"]["BackupStatus"] == "AVAILABLE")
+
+            eventually(is_written)
             with urlopen(f"{admin.url}/health") as answer:
                 health = orjson.loads(answer.read())
             [waiting] = [thread for thread in threading.enumerate() if thread.name == "hashrange-jobs"]

@@ -6,7 +6,9 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,13 @@ from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.serve import command as serve
 from hashrange.database import Database
+from hashrange.errors import InternalServerError
 from hashrange.server import running
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.files import damage
 from hashrange.storage.embedded.offline.repair import repair
 from hashrange.storage.embedded.offline.salvage import BadRange, StoredRecords, walk
+from hashrange.storage.embedded.upkeep import Upkeep
 from hashrange.storage.failures import StorageError, StoreDamaged
 
 P = b"partition"
@@ -107,15 +111,7 @@ def test_a_damaged_block_under_the_catalog_ends_a_start_with_the_remedy(tmp_path
     data = tmp_path / "data"
     database = Database.open(data)
     for n in range(3):
-        database.execute(
-            "CreateTable",
-            {
-                "TableName": f"table{n}",
-                "BillingMode": "PAY_PER_REQUEST",
-                "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-            },
-        )
+        database.execute("CreateTable", {"TableName": f"table{n}", **TABLE})
     database.close()
     for sst in (data / "rocks").glob("*.sst"):
         content = bytearray(sst.read_bytes())
@@ -125,6 +121,106 @@ def test_a_damaged_block_under_the_catalog_ends_a_start_with_the_remedy(tmp_path
     assert isinstance(started.exception, SystemExit)
     assert started.exit_code == 1
     assert "hashrange check" in started.output
+
+
+TABLE: dict[str, Any] = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
+    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A closed store of one SST file with two tables, and a deleted one whose space was not given back."""
+    directory = tmp_path_factory.mktemp("tables") / "data"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Upkeep, "step", lambda self, db: None)
+        with Database.open(directory) as database:
+            for n in range(3):
+                database.execute("CreateTable", {"TableName": f"table{n}", **TABLE})
+                for key in range(20):
+                    item = {"p": {"S": f"{key}"}, "v": {"S": random.Random(key).randbytes(400).hex()}}
+                    database.execute("PutItem", {"TableName": f"table{n}", "Item": item})
+            database.execute("DeleteTable", {"TableName": "table2"})
+            database.settle()
+    return directory
+
+
+@pytest.mark.parametrize("share", [n / 10 for n in range(10)])
+def test_damage_that_is_met_at_any_moment_is_told_with_the_file_and_the_remedy(
+    tables: Path, tmp_path: Path, share: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By a start, reads, writes, the background work, a compaction, and a close: never by a traceback."""
+    data = Path(shutil.copytree(tables, tmp_path / "data"))
+    sst = small_sst(data)
+    content = bytearray(sst.read_bytes())
+    at = int(share * len(content))
+    content[at : at + 64] = bytes(64)
+    sst.write_bytes(content)
+    told: list[str] = []
+
+    def step(work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except StorageError as error:
+            told.append(str(error))
+        except InternalServerError:
+            pass
+
+    database = step(lambda: Database.open(data))
+    if database is not None:
+        for n in range(2):
+            table = f"table{n}"
+            for key in range(20):
+                one = {"TableName": table, "Key": {"p": {"S": f"{key}"}}}
+                step(partial(database.execute, "GetItem", one))
+            step(partial(database.execute, "Scan", {"TableName": table}))
+            step(partial(database.execute, "PutItem", {"TableName": table, "Item": {"p": {"S": "1"}}}))
+        step(database.settle)
+        database.engine._store.upkeep.wait()
+        assert bool(told) <= bool(database.engine.problems())
+        told += database.engine.problems()
+        step(database.close)
+    assert told
+    assert all(sst.name in text and "hashrange check" in text for text in told)
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+def test_notes_of_deleted_spaces_that_cannot_be_read_end_a_start_with_the_remedy(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Path(shutil.copytree(tables, tmp_path / "data"))
+
+    def unreadable(db: Any, prefix: bytes) -> list[bytes]:
+        raise Exception("Corruption: block checksum mismatch in rocks/000009.sst")  # as rocksdict
+
+    monkeypatch.setattr("hashrange.storage.embedded.upkeep.keys_under", unreadable)
+    started = CliRunner().invoke(serve, ["--data-dir", str(data), "--port", "0"])
+    assert isinstance(started.exception, SystemExit)
+    assert started.exit_code == 1
+    assert "rocks/000009.sst" in started.output
+    assert "hashrange check" in started.output
+
+
+def test_health_tells_of_damage_that_a_request_met(tables: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(tables, tmp_path / "data"))
+    sst = small_sst(data)
+    content = bytearray(sst.read_bytes())
+    content[8_000:12_000] = bytes(4_000)  # items of the first table
+    sst.write_bytes(content)
+    database = Database.open(data)
+    listening = bind_admin(0)
+    with running(database, admin=listening):
+        for n in range(2):
+            with suppress(StorageError):
+                database.execute("Scan", {"TableName": f"table{n}"})
+        with urlopen(f"{listening.url}/health") as answer:
+            shown = orjson.loads(answer.read())
+    assert shown["status"] == "degraded"
+    assert sst.name in shown["problems"][0]
+    with suppress(StorageError):
+        database.close()
 
 
 @pytest.mark.parametrize("name", ["FORMAT", "STORE"])

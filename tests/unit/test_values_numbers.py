@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hashrange.errors import ValidationException
+from hashrange.errors import RequestViolation, ValidationException
 from hashrange.values import numbers
 
 EXACT = Context(prec=400)
@@ -72,6 +72,13 @@ def test_what_is_no_number_is_refused(text: str) -> None:
     assert caught.value.message == "The parameter cannot be converted to a numeric value" + (
         f": {text}" if text else ""
     )
+
+
+@pytest.mark.parametrize("text", [part + "9" * 400_000 + "x" for part in ("", "1.", "1e")])
+def test_a_long_text_that_is_no_number_is_looked_at_once(text: str) -> None:
+    """A pattern that tries every way to divide the digits takes minutes for this."""
+    with pytest.raises(RequestViolation):
+        numbers.normalise(text)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from hashrange import pace
 from hashrange.errors import ServiceError, ValidationException
 from hashrange.expressions.search_conditions import EVERYTHING
 from hashrange.operations.vectors.search_vectors import _NO_FLOATS, _numbers
+from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
@@ -30,6 +32,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Vector
 from hashrange.tables.inspection.check import check
 from hashrange.values import admit_value
+from hashrange.vectors import graph
 from hashrange.vectors import kept as kept_matrices
 from histories import opener_of
 from vector_histories import SCOPED, compare, steps, take
@@ -214,6 +217,57 @@ def test_memory_is_bounded(world: World) -> None:
             found = world.search([1] * 50, 3, **condition({"area": f"area {area}"}))
             assert len(found) == 3, round_
             assert 0 < world.database._kept["vectors"].size <= limit
+
+
+@pytest.mark.parametrize("exact_max", [ALL_VECTORS, 8])
+def test_all_that_is_kept_is_counted_and_bounded(world: World, exact_max: int) -> None:
+    """Rows that writes add to all matrices, long keys and contents of filters, and graphs."""
+    if exact_max != ALL_VECTORS and not graph.is_installed():
+        pytest.skip("usearch is not installed")
+    limit = 150_000
+    world = World(world.database.engine, vector_memory_bytes=limit, vector_exact_max=exact_max)
+    world.create(index_of(SearchSchema=SCHEMA, dimensions=20), scoped=True)
+    counted = set()
+
+    def bounded() -> None:
+        kept = world.database._kept["vectors"]
+        counted.add(kept.size)
+        assert held(kept) <= kept.size <= limit
+
+    for number in range(12):
+        world.put(number, [number, *[1] * 19], area=f"area {number % 6}")
+    for area in range(6):
+        world.search([1] * 20, 3, **condition({"area": f"area {area}"}))
+        bounded()
+    for number in range(600):
+        # Only the first matrix is searched, and the rows go to all.
+        world.put(number, [number, *[1] * 19], area=f"area {number % 6}", kind=f"{number} " + "x" * 500)
+        if number % 20 == 0:
+            assert len(world.search([1] * 20, 1, **condition({"area": "area 0"}))) == 1
+            bounded()
+            world.database.sweep()
+            bounded()
+        if number >= 200:
+            world("DeleteItem", TableName="table", Key=key_of(number - 200))
+    assert max(counted) > limit / 2
+
+
+def held(kept: Any) -> int:
+    """The bytes of what is kept, as Python and numpy tell them."""
+    matrices = [matrix for own in kept._indexes.values() for matrix in own.matrices.values()]
+    return sum(map(_bytes_of_matrix, matrices))
+
+
+def _bytes_of_matrix(matrix: Any) -> int:
+    arrays = [matrix.floats, matrix.squares, *matrix._columns]
+    total: int = sum(array.nbytes for array in arrays) + getsizeof(matrix.places) + getsizeof(matrix.sorts)
+    total += sum(getsizeof(sort) + 2 * getsizeof(1) for sort in matrix.sorts)
+    total += sum(getsizeof(codes) + sum(getsizeof(text) + 32 for text in codes) for codes in matrix._codes)
+    if matrix.graph is not None:
+        maps = [matrix.graph._keys, matrix.graph._sorts, matrix.graph.waiting]
+        total += sum(map(getsizeof, maps)) + 32 * len(matrix.graph._keys)
+        total += matrix.graph._most * 2 * matrix.floats.shape[1]
+    return total
 
 
 def test_a_partition_that_is_too_large_is_searched_in_parts(

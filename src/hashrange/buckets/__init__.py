@@ -4,8 +4,8 @@
     s3       the buckets of S3, or of a store that speaks its protocol, through boto3
 
 Both list, read and write the objects of a bucket as streams, in constant memory. A permanent error is a
-`BucketError`, with the code that the service shows as FailureCode. Any other error, such as a lost
-connection, may be temporary: the caller tries again.
+`BucketError`, with the code that the service shows as FailureCode. An error that may pass, such as a lost
+connection or a full disk, is an `OSError`: the caller tries again.
 
 Refuses to know what the objects hold.
 """
@@ -33,6 +33,10 @@ class BucketError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class Unreachable(ConnectionError):
+    """The store of the buckets does not answer, or says that it cannot serve now."""
 
 
 class Object(NamedTuple):

@@ -1,7 +1,7 @@
 """Buckets of S3, or of a store that speaks its protocol, through boto3.
 
 boto3 finds credentials and the region: in the environment, the files of the AWS CLI, or a role. boto3 repeats
-requests that fail; if they still fail, the error may be temporary, unless it is among `_FINAL`.
+requests that fail. If they still fail, `_translated` says whether trying again later may help.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hashrange.buckets import (
     BucketError,
     Object,
     Source,
+    Unreachable,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ _FINAL: Final = {
     "PreconditionFailed": CHANGED,
     "412": CHANGED,
 }
+
+
+# Answers with a status below 500 that may pass: credentials are renewed, and clocks set.
+_PASSING: Final = frozenset(("RequestTimeout", "RequestTimeTooSkewed", "ExpiredToken", "SlowDown"))
+_UNKNOWN_SERVICE: Final = "The installed botocore has no description of S3: reinstall it."
+_PASSING_STATUSES: Final = (408, 429)
 
 
 class S3Buckets:
@@ -99,6 +106,7 @@ def _connect(endpoint: str) -> S3Client:
     try:
         import boto3
         from botocore.config import Config
+        from botocore.exceptions import UnknownServiceError
     except ImportError as error:
         raise BucketError(ACCESS_DENIED, "Buckets of S3 need boto3: pip install boto3") from error
     # Stores other than AWS support neither buckets as host names nor the newer checksums.
@@ -112,25 +120,40 @@ def _connect(endpoint: str) -> S3Client:
         **other,
     )
     region = None if endpoint == AWS else boto3.session.Session().region_name or "us-east-1"
-    return boto3.client(
-        "s3", endpoint_url=None if endpoint == AWS else endpoint, region_name=region, config=config
-    )
+    url = None if endpoint == AWS else endpoint
+    try:
+        return boto3.client("s3", endpoint_url=url, region_name=region, config=config)
+    except UnknownServiceError:
+        raise BucketError(ACCESS_DENIED, _UNKNOWN_SERVICE) from None
+    except ValueError as error:  # the endpoint is no URL
+        raise BucketError(NO_SUCH_BUCKET, f"--s3-endpoint: {error}") from error
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """Turn permanent errors of S3 into `BucketError`."""
-    from botocore.exceptions import ClientError, NoCredentialsError
+    """Turn permanent errors of S3 into `BucketError`, and those that may pass into `Unreachable`."""
+    from botocore import exceptions
 
     try:
         yield
-    except NoCredentialsError as error:
+    except exceptions.NoCredentialsError as error:
         raise BucketError(ACCESS_DENIED, str(error)) from error
-    except ClientError as error:
+    except (
+        exceptions.ConnectionError,
+        exceptions.HTTPClientError,
+        exceptions.IncompleteReadError,
+        exceptions.CredentialRetrievalError,
+        exceptions.TokenRetrievalError,
+        exceptions.SSOError,
+    ) as error:
+        raise Unreachable(str(error)) from error
+    except exceptions.ClientError as error:
         code = str(error.response["Error"].get("Code", ""))
+        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
+        if code not in _FINAL and (status >= 500 or status in _PASSING_STATUSES or code in _PASSING):
+            raise Unreachable(str(error)) from error
         if code not in _FINAL:
             raise
-        status = error.response["ResponseMetadata"]["HTTPStatusCode"]
         text = error.response["Error"].get("Message", "")
         message = f"{text} (Service: Amazon S3; Status Code: {status}; Error Code: {code})"
         raise BucketError(_FINAL[code], message) from error
@@ -143,7 +166,8 @@ class _Body:
         self._body = body
 
     def read(self, size: int, /) -> bytes:
-        return self._body.read(size)  # type: ignore[no-any-return]
+        with _translated():
+            return self._body.read(size)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         self._body.close()

@@ -2,17 +2,20 @@
 
     null  null.string    the null value
     true  false
-    1  1.5  2d3  1e0     numbers: ints, decimals and floats, with `_` between digits; 0x and 0b for ints
+    1.  1.5  2d3         decimals, with `_` between digits
     "text"  '''text'''   texts, long texts in several parts
     {{aGVsbG8=}}         a blob
     [1, 2]  {a: 1}       lists and structs; the name of a field is a symbol or a text
     note::value          a value with annotations
     // and /* */         comments
 
-Timestamps, symbols, clobs and S-expressions have no type in DynamoDB, and are refused.
+Timestamps, symbols, clobs and S-expressions have no type in DynamoDB, and are refused. So are ints (`1`,
+`0xFF`, `0b1`) and floats (`1e0`): the service takes decimals only.
 
-Source: the Amazon Ion specification, "Text encoding". The tests compare this module with Amazon's own
-library, which is not a dependency because it has no wheels for Python 3.14 (decision 15).
+Source: the Amazon Ion specification, "Text encoding"; Developer Guide, "Amazon S3 import formats for
+DynamoDB", the table of types; [report] ion-python issue 363: an import refuses the key `1`, and takes `1.`.
+The tests compare this module with Amazon's own library, which is not a dependency because it has no wheels
+for Python 3.14 (decision 15).
 """
 
 from __future__ import annotations
@@ -22,22 +25,29 @@ from typing import Any, Final
 
 from hashrange.limits import READABLE_LEVELS_MAX
 
-_SPACE: Final = re.compile(r"(?:[\s\x00]|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
+_DIGITS_MAX: Final = 1_000
+"""A number with more digits is refused unread. DynamoDB's have 38, and at most 132 without an exponent."""
+
+# A match keeps the GIL, and a line may have megabytes. So no part of these patterns can match in two ways: a
+# match looks at each character once.
+_SPACE: Final = re.compile(r"[\s\x00]*+(?:(?://[^\n\r]*+|/\*(?:[^*]++|\*(?!/))*+\*/)[\s\x00]*+)*+")
+_MORE: Final = rf"(?:_?[0-9]){{0,{_DIGITS_MAX}}}+"
 _TOKEN: Final = re.compile(
-    r"""
-      (?P<number>-?(?:0|[1-9](?:_?[0-9])*)(?:\.(?:[0-9](?:_?[0-9])*)?)?(?:[dDeE][+-]?[0-9]+)?
-         (?=[\s,\[\]{}()"'/:]|\Z))
-    | (?P<text>"[^"\\\n\r]*(?:\\.[^"\\\n\r]*)*")
-    | (?P<long>'''[^\\']*(?:(?:\\.|'(?!''))[^\\']*)*''')
-    | (?P<quoted>'[^'\\\n\r]*(?:\\.[^'\\\n\r]*)*')
-    | (?P<time>[0-9]{4}(?:T|-[0-9]{2}[0-9TZ:+.-]*))
-    | (?P<blob>\{\{[^{}]*\}\})
+    rf"""
+      (?P<number>-?(?:0|[1-9]{_MORE})(?:\.(?:[0-9]{_MORE})?)?(?:[dDeE][+-]?[0-9]{{1,{_DIGITS_MAX}}}+)?
+         (?=[\s,\[\]{{}}()"'/:]|\Z))
+    | (?P<text>"[^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+")
+    | (?P<long>'''[^\\']*+(?:(?:\\.|'(?!''))[^\\']*+)*+''')
+    | (?P<quoted>'[^'\\\n\r]*+(?:\\.[^'\\\n\r]*+)*+')
+    | (?P<time>[0-9]{{4}}(?:T|-[0-9]{{2}}[0-9TZ:+.-]*))
+    | (?P<blob>\{{\{{[^{{}}]*\}}\}})
     | (?P<word>[A-Za-z_$][A-Za-z0-9_$]*(?:\.[a-z]+)?)
-    | (?P<radix>-?0[xX][0-9a-fA-F](?:_?[0-9a-fA-F])*|-?0[bB][01](?:_?[01])*)
-    | (?P<mark>::|[\[\]{},:])
+    | (?P<radix>-?0(?:[xX][0-9a-fA-F]|[bB][01]))
+    | (?P<mark>::|[\[\]{{}},:])
     """,
     re.VERBOSE | re.DOTALL,
 )
+_LONG: Final = re.compile(rf"-?[0-9][0-9_.dDeE+-]{{{_DIGITS_MAX}}}")
 _ESCAPE: Final = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(\r\n|.))", re.DOTALL
 )
@@ -126,6 +136,8 @@ class _Reader:
         """Take the next token; returns its kind and its text."""
         matched = _TOKEN.match(self.text, self.place)
         if matched is None or matched.lastgroup is None:
+            if _LONG.match(self.text, self.place):
+                raise IonError(f"a number has more than {_DIGITS_MAX:,} digits", is_ion=True)
             where = self.text[self.place : self.place + 20]
             raise IonError(f"there is no value at {where!r}" if where else "the value is cut off")
         self.place = _SPACE.match(self.text, matched.end()).end()  # type: ignore[union-attr]
@@ -170,7 +182,7 @@ class _Reader:
         if kind == "blob":
             return _blob(token[2:-2])
         if kind == "radix":
-            return Number(int(token.replace("_", ""), 0))
+            raise IonError(_NO_DECIMAL.format("an int"), is_ion=True)
         type_name = "timestamp" if kind == "time" else "symbol"
         raise IonError(f"a {type_name} is no value of DynamoDB", is_ion=True)
 
@@ -226,12 +238,17 @@ def _word(token: str) -> bool | None:
 
 
 def _number(token: str) -> Number:
-    if "_" in token:
-        token = token.replace("_", "")
-    return Number(token.translate(_EXPONENT).replace(".E", "E").removesuffix("."))
+    """The number of a decimal: it has a point, or `d` before its exponent. Raises `IonError` for others."""
+    number = token.replace("_", "").translate(_EXPONENT)
+    if "e" in number:
+        raise IonError(_NO_DECIMAL.format("a float"), is_ion=True)
+    if "." not in number and "E" not in number:
+        raise IonError(_NO_DECIMAL.format("an int"), is_ion=True)
+    return Number(number.replace(".E", "E").removesuffix("."))
 
 
-_EXPONENT: Final = {ord("d"): "E", ord("D"): "E", ord("e"): "E"}
+_EXPONENT: Final = {ord("d"): "E", ord("D"): "E", ord("E"): "e"}
+_NO_DECIMAL: Final = "{} is no number of DynamoDB, which takes decimals only, such as 1. and 2d3"
 
 
 def _blob(content: str) -> Blob:

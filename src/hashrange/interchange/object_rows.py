@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Literal
+from collections.abc import Callable, Iterator
+from typing import Final, Literal, ParamSpec, TypeVar
 
 from hashrange.buckets import Source
 from hashrange.interchange import csv_files, dynamodb_json, ion
@@ -12,6 +12,9 @@ from hashrange.interchange.csv_files import Columns
 from hashrange.interchange.lines import CHUNK_BYTES, LINE_BYTES_MAX, lines
 from hashrange.interchange.rows import Bad
 from hashrange.values import Item
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Format = Literal["DYNAMODB_JSON", "ION", "CSV"]
 
@@ -72,7 +75,7 @@ class Rows:
             if line is None:
                 yield Bad(_TOO_LONG)
             elif line.strip(_NOTHING):
-                row = read(line)
+                row = _guarded(read, line)
                 yield row
                 if type(row) is Bad and row.is_end:
                     return
@@ -90,13 +93,22 @@ class Rows:
                     return
             elif row.strip(_NOTHING):
                 if header is None:
-                    names = csv_files.header_of(row, columns.delimiter)
+                    names = _guarded(csv_files.header_of, row, columns.delimiter)
                     if isinstance(names, Bad):
                         yield names
                         return
                     header = names
                 elif place > start:
-                    yield csv_files.read(row, header, columns)
+                    yield _guarded(csv_files.read, row, header, columns)
+
+
+def _guarded(read: Callable[P, T | Bad], *row: P.args, **more: P.kwargs) -> T | Bad:
+    """The result of `read`. Whatever a row makes it raise is an error of that row: the rows around it are
+    read, and reading ends."""
+    try:
+        return read(*row, **more)
+    except Exception as error:
+        return Bad(f"The row cannot be read: {type(error).__name__}: {error}")
 
 
 def skip(source: Readable, count: int) -> None:

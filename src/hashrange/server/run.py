@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from hashrange import operations
@@ -108,11 +109,11 @@ class Server:
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()
         self._tables = Sweeper("sweep", database.sweep_tables, _nothing, self._stopping)
-        self._jobs = Sweeper("jobs", database.sweep_jobs, database.release_jobs, self._stopping)
-        self._deliveries = Sweeper(
-            "deliveries", database.sweep_deliveries, database.deliveries.forget, self._stopping
-        )
-        self._sweepers = (self._tables, self._jobs, self._deliveries)
+        self._aside = [
+            Sweeper(of, partial(database.sweep_aside, of), partial(database.release, of), self._stopping)
+            for of in database.aside
+        ]
+        self._sweepers = (self._tables, *self._aside)
         self._pausing = threading.Event()  # never set
         subject = Subject(database, self._plane, self.settle)
         self._admin = AdminPort(admin, subject, loop) if admin is not None else None
@@ -161,7 +162,7 @@ class Server:
         if self._ticking is not None:
             self._ticking.cancel()
         await self._tables.end(None)
-        await asyncio.gather(*(lane.end(_JOBS_END_SECONDS_MAX) for lane in (self._jobs, self._deliveries)))
+        await asyncio.gather(*(lane.end(_JOBS_END_SECONDS_MAX) for lane in self._aside))
         self._database.deliver_on(_call)
 
     def abort(self) -> None:

@@ -1,9 +1,8 @@
 """Does the due background work of a server on threads beside the event loop.
 
-Each `Sweeper` has a thread, and there are three: one for work that needs only the store, one for jobs, which
-may wait a long time for a bucket, one for deliveries, which may wait for Kinesis. The threads are daemons, so
-a bucket that does not answer cannot keep the process from ending: the job's current step is repeated after
-the next start.
+Each `Sweeper` has a thread: one for work that needs only the store, and one for each lane of work that may
+wait a long time for something else (`Database.aside`). The threads are daemons, so a bucket that does not
+answer cannot keep the process from ending: the job's current step is repeated after the next start.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from hashrange.storage.failures import CommitError
+from hashrange.storage.failures import CommitError, StorageError
 
 # While more background work is due, a sweep rests for this share of the processor time of its bites. The time
 # in which a bite waits for the disk counts as rest.
@@ -92,6 +91,9 @@ class Sweeper:
             try:
                 wait_seconds, rest_seconds = await self._aside(self._bite)
             except CommitError:  # the engine has logged it once for the whole batch
+                wait_seconds = rest_seconds = _RETRY_SECONDS
+            except StorageError as error:  # its text is enough
+                _log.error("background work failed: %s", error)
                 wait_seconds = rest_seconds = _RETRY_SECONDS
             except Exception:
                 _log.exception("background work failed")

@@ -71,6 +71,10 @@ class Local(Protocol):
         ends; None if no file is missing."""
         ...
 
+    def problems(self) -> list[str]:
+        """The damage that was met since the store was opened, with the file and the remedy."""
+        ...
+
 
 def clock_of(engine: Engine) -> Clock:
     """The clock that a database over this engine follows, unless another one is given to it."""

@@ -64,7 +64,7 @@ class Trigger:
         self._function = adapt(function)
         self._name = getattr(function, "__qualname__", type(function).__name__)
         self._raises = retries is None
-        self._error: Exception | None = None
+        self._error: Exception | SystemExit | None = None
         self._batching = Batching(batch_size, poll_interval=_NEVER)
         policy = Policy(retries or 0, bisect_on_error, report_batch_item_failures=report_batch_item_failures)
         self._handling = Handling(filters.compile(patterns), self._call, self._discard, policy)

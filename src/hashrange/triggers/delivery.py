@@ -60,7 +60,7 @@ class Attempt:
 
     delivered: int
     discarded: int
-    error: Exception | None = None
+    error: Exception | SystemExit | None = None
 
 
 Call = Callable[[list[Record], int], Any]
@@ -104,11 +104,11 @@ class Lane:
         if not batch.records:
             self._batches.popleft()
             return Attempt(0, aged)
-        error: Exception | None = None
+        error: Exception | SystemExit | None = None
         try:
             answer = call(batch.records, batch.failures + 1)
             done = delivered_of(batch.records, answer) if self._policy.report_batch_item_failures else None
-        except Exception as raised:
+        except (Exception, SystemExit) as raised:  # a function that ends its program has failed
             done, error = 0, raised
         if done is None or done == len(batch.records):
             self._batches.popleft()

@@ -9,6 +9,9 @@ records themselves, because a stream keeps records only for a day.
                             "approximateArrivalOfFirstRecord", "approximateArrivalOfLastRecord"},
      "Records": […]}
 
+A failure that is larger than an item may be is cut: the attribute `failure` has the first part of its text,
+and `parts` says how many there are. The others are in the items `ID/2`, `ID/3` and so on.
+
 Source: Lambda Developer Guide, "Retaining discarded records for a DynamoDB event source".
 """
 
@@ -28,6 +31,14 @@ from hashrange.triggers.events import Record, created_at, sequence_of
 from hashrange.triggers.source import Clients
 
 TABLE_PREFIX: Final = "table:"
+
+
+_PART_CHARS: Final = 100_000
+"""An item of so many characters has less than 400 KB, whatever they are."""
+
+
+class Unkept(Exception):
+    """A destination takes no failure now, for example because its table is gone or its disk is full."""
 
 
 class Destination(Protocol):
@@ -64,13 +75,22 @@ class FailureTable:
         batch = failure["DDBStreamBatchInfo"]
         # If a failure is stored again after a restart, it replaces its first item.
         name = f"{failure['requestContext']['functionArn']}/{batch['shardId']}/{batch['startSequenceNumber']}"
-        item = {
-            "id": {"S": name},
-            "condition": {"S": failure["requestContext"]["condition"]},
-            "timestamp": {"S": failure["timestamp"]},
-            "failure": {"S": orjson.dumps(failure).decode()},
-        }
-        self._client.put_item(TableName=self._table, Item=item)
+        text = orjson.dumps(failure).decode()
+        parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
+        for number, part in enumerate(parts[1:], 2):
+            self._put(f"{name}/{number}", failure={"S": part})
+        more = {"parts": {"N": str(len(parts))}} if len(parts) > 1 else {}
+        # Last, so that whoever finds this item finds the others.
+        self._put(
+            name,
+            condition={"S": failure["requestContext"]["condition"]},
+            timestamp={"S": failure["timestamp"]},
+            failure={"S": parts[0]},
+            **more,
+        )
+
+    def _put(self, name: str, **attributes: dict[str, str]) -> None:
+        self._client.put_item(TableName=self._table, Item={"id": {"S": name}, **attributes})
 
 
 def destination(clients: Clients, where: str) -> Destination:

@@ -19,7 +19,6 @@ Source: Lambda Developer Guide, "Filter rule syntax"; EventBridge User Guide, "C
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -144,9 +143,23 @@ def _equals_ignore_case(argument: Any, name: str) -> Predicate:
 
 
 def _wildcard(argument: Any, name: str) -> Predicate:
-    parts = (re.escape(part) for part in _text(argument, name).split("*"))
-    expression = re.compile(".*".join(parts), re.DOTALL)
-    return lambda value: isinstance(value, str) and expression.fullmatch(value) is not None
+    first, *others = _text(argument, name).split("*")
+    if not others:
+        return _equals(first)
+    *middle, last = others
+
+    def matches(value: Any) -> bool:
+        if not isinstance(value, str) or not value.startswith(first) or not value.endswith(last):
+            return False
+        place, end = len(first), len(value) - len(last)
+        for part in middle:  # the first place is as good as any; a regular expression would try them all
+            found = value.find(part, place, end)
+            if found < 0:
+                return False
+            place = found + len(part)
+        return place <= end
+
+    return matches
 
 
 _COMPARISONS: Final[dict[str, Callable[[Decimal, Decimal], bool]]] = {

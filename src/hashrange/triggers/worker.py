@@ -182,7 +182,8 @@ class Worker:
                 self._finish(shard, now)
             shard.troubles = 0
         except Exception as error:
-            if not source.is_transient(error):
+            # Records that nobody keeps stay, and the shard waits: somebody may mend the destination.
+            if not source.is_transient(error) and not isinstance(error, failures.Unkept):
                 raise
             shard.troubles += 1
             shard.due = now + self._pause(shard.place, error, shard.troubles)
@@ -190,7 +191,10 @@ class Worker:
     def _pause(self, where: str, error: Exception, times: int) -> float:
         seconds = min(0.5 * 2.0 ** min(times, 10), _PAUSE_SECONDS_MAX)
         fields = {"where": where, "error": source.explain(error), "again_in_seconds": seconds}
-        _log.warning("the service does not answer", extra={"fields": fields})
+        if isinstance(error, failures.Unkept):
+            _log.error("records that were given up cannot be stored", extra={"fields": fields})
+        else:
+            _log.warning("the service does not answer", extra={"fields": fields})
         return seconds
 
     def _finish(self, shard: _Running, now: float) -> None:
@@ -323,9 +327,11 @@ class Worker:
         fields = {"shard": shard_id, "records": len(records), "reason": reason, "calls": calls}
         _log.error("records given up", extra={"fields": fields})
         if self._destination is not None:
-            self._destination.keep(
-                failures.describe(self._options.name, shard_id, records, reason, calls, now)
-            )
+            failure = failures.describe(self._options.name, shard_id, records, reason, calls, now)
+            try:
+                self._destination.keep(failure)
+            except Exception as error:
+                raise failures.Unkept(source.explain(error)) from error
 
     def _report(self, context: str, attempt: Attempt, record: Record | None) -> None:
         with self._lock:

@@ -22,7 +22,7 @@ TOO_SMALL: Final = (
     "Number underflow. Attempting to store a number with magnitude smaller than supported range"
 )
 
-_SYNTAX: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]+))?", re.ASCII)
+_SYNTAX: Final = re.compile(r"([+-]?)([0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE]([+-]?[0-9]++))?", re.ASCII)
 
 # Exponents of Java's decimals have 32 bits; the newer layer of the service reads exponents of 64 bits.
 _EXPONENT_MAX: Final = 2**31 - 1

@@ -8,7 +8,9 @@ matrices have, because another search was faster, reads the entries themselves.
 A search is a part of a body, which an engine may run over outdated records before it runs it again. What is
 kept comes only from scans, and from entries whose digest is that of the log (`tables.data.vectors`).
 
-A matrix that is larger than the bound is never whole in memory: the search goes through its parts.
+A matrix that is larger than the bound is never whole in memory: the search goes through its parts, each of a
+quarter of the bound at most. The changes of an index go to all of its matrices, so all that have changed are
+measured again, with their graphs.
 
 Background work adds the vectors of large matrices to graphs, if a setting asks for it.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from hashrange import pace
@@ -71,16 +74,17 @@ class Kept:
 
     def __init__(self, bytes_max: int, exact_max: int) -> None:
         self._bytes_max = bytes_max
+        self._part_bytes = min(_PART_BYTES, bytes_max // 4)
         self._exact_max = exact_max
         self._indexes: dict[int, _OfIndex] = {}
-        self._used: OrderedDict[tuple[int, bytes], int] = OrderedDict()
+        self._used: OrderedDict[tuple[int, bytes], int] = OrderedDict()  # sizes, by the last use
+        self._size = 0  # their sum
         self._lock = threading.Lock()
 
     @property
     def size(self) -> int:
-        """About how much memory the matrices take."""
-        with self._lock:
-            return sum(self._used.values())
+        """About how much memory the matrices take, with their graphs."""
+        return self._size
 
     def find(self, reader: Reader, index: Index, vector: Vector, search: Search) -> list[Match]:
         """The nearest entries, the nearest first."""
@@ -90,20 +94,20 @@ class Kept:
         # moment when it reads. If they waited for each other, neither would go on.
         seconds = -1.0 if pace.is_aside() else _LOCK_SECONDS_MAX
         if not own.lock.acquire(timeout=seconds):
-            return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+            return _through(_parts(reader, index, vector, search.partition, self._part_bytes), vector, search)
         try:
             if self._bring_up(reader, index, vector, own):
                 matrix = own.matrices.get(search.partition)
                 if matrix is not None and matrix.is_worn():
                     matrix = None
                 if matrix is not None:
-                    self._use(index.space, search.partition, matrix)
+                    self._measure(index.space, own, [search.partition], is_used=True)
                     condition, most = search.condition, self._exact_max
                     return nearest(matrix, vector.distance, search.query, search.top, condition, most)
                 return self._first(reader, index, vector, own, search)
         finally:
             own.lock.release()
-        return _through(_parts(reader, index, vector, search.partition, _PART_BYTES), vector, search)
+        return _through(_parts(reader, index, vector, search.partition, self._part_bytes), vector, search)
 
     def grow(self) -> bool:
         """Add some vectors to the graphs. Returns whether vectors still wait."""
@@ -116,8 +120,8 @@ class Kept:
                 for partition, matrix in list(own.matrices.items()):
                     had = matrix.graph is not None
                     waits = matrix.tend_graph(self._exact_max, self._bytes_max, _GROWN_AT_ONCE)
-                    if had != (matrix.graph is not None):
-                        self._use(space, partition, matrix)
+                    if had or matrix.graph is not None:
+                        self._measure(space, own, [partition])
                     if waits:
                         return True
         return False
@@ -126,14 +130,14 @@ class Kept:
         self, reader: Reader, index: Index, vector: Vector, own: _OfIndex, search: Search
     ) -> list[Match]:
         """The first search of a partition, or the search of one that is too large to keep."""
-        parts = _parts(reader, index, vector, search.partition, min(_PART_BYTES, self._bytes_max))
+        parts = _parts(reader, index, vector, search.partition, self._part_bytes)
         whole = Matrix(vector)
         for part in parts:
-            if whole.size + part.size > self._bytes_max:
-                return _through(_joined([whole, part], parts), vector, search)
             whole.add(part)
+            if whole.size > self._bytes_max:
+                return _through(chain([whole], parts), vector, search)
         own.matrices[search.partition] = whole
-        self._use(index.space, search.partition, whole)
+        self._measure(index.space, own, [search.partition], is_used=True)
         return nearest(whole, vector.distance, search.query, search.top, search.condition, ALL_VECTORS)
 
     def _bring_up(self, reader: Reader, index: Index, vector: Vector, own: _OfIndex) -> bool:
@@ -171,23 +175,33 @@ class Kept:
                     matrix.remove(place[1])
                 elif matrix is not None and record is not None:
                     matrix.put(place[1], record)
+            self._measure(index.space, own, {place[0] for place in part})
         own.position, own.doubts = changes[-1].number, 0
         return True
 
     def _forget(self, space: int) -> None:
         with self._lock:
             for used in [used for used in self._used if used[0] == space]:
-                del self._used[used]
+                self._size -= self._used.pop(used)
 
-    def _use(self, space: int, partition: bytes, matrix: Matrix) -> None:
-        """Note the use of a matrix, and drop those that were used least recently if all take too much."""
+    def _measure(
+        self, space: int, own: _OfIndex, partitions: Iterable[bytes], *, is_used: bool = False
+    ) -> None:
+        """Note the sizes of matrices that have changed, or are used, and drop those that were used least
+        recently if all together take too much."""
         with self._lock:
-            self._used[space, partition] = matrix.size
-            self._used.move_to_end((space, partition))
-            total = sum(self._used.values())
-            while total > self._bytes_max and self._used:
+            for partition in partitions:
+                matrix = own.matrices.get(partition)
+                if matrix is None:
+                    continue
+                before, size = self._used.get((space, partition), 0), matrix.size
+                self._used[space, partition] = size
+                self._size += size - before
+                if is_used:
+                    self._used.move_to_end((space, partition))
+            while self._size > self._bytes_max and self._used:
                 (old_space, old_partition), size = self._used.popitem(last=False)
-                total -= size
+                self._size -= size
                 self._indexes[old_space].matrices.pop(old_partition, None)
 
 
@@ -203,11 +217,6 @@ def _parts(
             yield part
             part = Matrix(vector)
     yield part
-
-
-def _joined(first: Iterable[Matrix], rest: Iterable[Matrix]) -> Iterator[Matrix]:
-    yield from first
-    yield from rest
 
 
 def _through(parts: Iterable[Matrix], vector: Vector, search: Search) -> list[Match]:

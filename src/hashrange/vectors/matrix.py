@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping
+from sys import getsizeof
 from typing import Any, Final
 
 import numpy as np
@@ -24,8 +25,15 @@ from hashrange.vectors.graph import Floats, Graph, Rows, bytes_of
 Scores = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_MATRIX_BYTES: Final = 2_000
+"""What a matrix takes beside its rows. An estimate from above, as the next ones."""
+
 _ROW_BYTES: Final = 250
-"""What a row takes beside its floats: its place twice, and the objects that hold it. An estimate."""
+"""What a row takes beside its floats and the bytes of its sort: an entry of a dictionary just after it has
+grown, one of a list, and the objects."""
+
+_CONTENT_BYTES: Final = 150
+"""What a content of a filter attribute takes beside its text."""
 
 _ROWS_MIN: Final = 16
 _ABSENT: Final = -1
@@ -50,6 +58,7 @@ class Matrix:
     __slots__ = (
         "_codes",
         "_columns",
+        "_held",
         "_names",
         "_types",
         "_vector",
@@ -75,13 +84,14 @@ class Matrix:
         self._types = [type_ for _, type_ in vector.filters]
         self._columns = [np.empty(_ROWS_MIN, np.int32) for _ in self._names]
         self._codes: list[dict[str, int]] = [{} for _ in self._names]
+        self._held = 0  # the bytes of sorts and contents
 
     @property
     def size(self) -> int:
         """About how many bytes of memory it takes."""
         columns = sum(column.nbytes for column in self._columns)
         rows = self.floats.nbytes + self.squares.nbytes + columns + _ROW_BYTES * self.count
-        return rows + (bytes_of(self._vector, self.count) if self.graph is not None else 0)
+        return _MATRIX_BYTES + rows + self._held + (self.graph.size if self.graph is not None else 0)
 
     def put(self, sort: bytes, record: bytes) -> None:
         """Add the entry with this sort, or replace its row. `record` is the entry in stored form."""
@@ -90,9 +100,10 @@ class Matrix:
         if row is None:
             row = self.count
             if row == len(self.floats):
-                self._grow(2 * len(self.floats))
+                self._grow(row + 1)
             self.places[sort] = row
             self.sorts.append(sort)
+            self._held += len(sort)
             self.count += 1
         content = np.frombuffer(b64decode(entry[self.attribute]["B"]), "<f4")
         self.floats[row] = content
@@ -101,24 +112,25 @@ class Matrix:
             self.graph.changed(sort)
         for name, column, codes in zip(self._names, self._columns, self._codes, strict=True):
             value = entry.get(name)
-            column[row] = _ABSENT if value is None else codes.setdefault(content_of(value), len(codes))
+            column[row] = _ABSENT if value is None else self._code(codes, content_of(value))
 
     def add(self, other: Matrix) -> None:
         """Add the rows of another matrix of the same index, which has no entry of this one."""
         rows = self.count + other.count
         if rows > len(self.floats):
-            self._grow(max(rows, 2 * len(self.floats) if self.count else rows))
+            self._grow(rows)
         self.floats[self.count : rows] = other.floats[: other.count]
         self.squares[self.count : rows] = other.squares[: other.count]
         for column, codes, column_, codes_ in zip(
             self._columns, self._codes, other._columns, other._codes, strict=True
         ):
             codes_there = list(codes_)
-            mapped = [codes.setdefault(content, len(codes)) for content in codes_there]
+            mapped = [self._code(codes, content) for content in codes_there]
             table = np.array([*mapped, _ABSENT], np.int32)
             column[self.count : rows] = table[column_[: other.count]]
         for row, sort in enumerate(other.sorts, self.count):
             self.places[sort] = row
+            self._held += len(sort)
         self.sorts += other.sorts
         self.count = rows
 
@@ -130,6 +142,7 @@ class Matrix:
         if self.graph is not None:
             self.graph.removed(sort)
         self.count -= 1
+        self._held -= len(sort)
         last = self.sorts.pop()
         if row < self.count:
             self.sorts[row] = last
@@ -198,7 +211,17 @@ class Matrix:
         """Whether it holds so many contents that no row has any more that it should be made anew."""
         return any(len(codes) > 2 * self.count + 1_000 for codes in self._codes)
 
+    def _code(self, codes: dict[str, int], content: str) -> int:
+        """The number that stands for a content of a filter attribute."""
+        code = codes.get(content)
+        if code is None:
+            code = codes[content] = len(codes)
+            self._held += _CONTENT_BYTES + getsizeof(content)
+        return code
+
     def _grow(self, rows: int) -> None:
+        """Make room for so many rows and some more, if there are rows to be copied."""
+        rows += self.count // 4
         self.floats = _longer(self.floats, rows)
         self.squares = _longer(self.squares, rows)
         self._columns = [_longer(column, rows) for column in self._columns]

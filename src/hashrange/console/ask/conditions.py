@@ -40,7 +40,7 @@ OPERATORS: Final = {
 """The operators of conditions, and how the form shows them."""
 TYPES: Final = ("S", "N", "B", "BOOL", "NULL", "JSON")
 """The types of the form's values. JSON: any value in DynamoDB's JSON."""
-_PATH: Final = re.compile(r'(?:(?:^|\.)(?:"((?:[^"]|"")+)"|([^.\[\]"]+))|\[(\d+)\])')
+_PATH: Final = re.compile(r'(?:(?:^|\.)(?:"((?:[^"]|"")+)"|([^.\[\]"]+))|\[([0-9]{1,9})\])')
 
 Path = tuple[str | int, ...]
 

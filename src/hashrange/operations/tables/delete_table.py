@@ -16,7 +16,8 @@ from hashrange.operations.tables import table_description
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog, states
-from hashrange.tables.definitions.table import Table
+from hashrange.tables.definitions.table import UNTIL_FILLED, Table
+from hashrange.tables.imports import import_records
 
 _PROTECTED = (
     "Resource cannot be deleted as it is currently protected against deletion. "
@@ -54,7 +55,9 @@ def prepare(request: Request, context: Context) -> WriteBody:
             # Here it gives the restore up, because otherwise a restore whose disk or source never comes back
             # would never end.
             table = restoring.end(txn, table, table.restore)
-        else:
+        elif table.creating_until != UNTIL_FILLED or not import_records.is_stalled(txn, table):
+            # The service deletes no table that an import fills. Here the bucket may never come back, and the
+            # import with it; it is CANCELLED when it finds its table gone.
             _check_at_rest(table)
         table = msgspec.structs.replace(table, gone_at=now + delay)
         shown = table_description.describe(txn, table, context.caller, now)

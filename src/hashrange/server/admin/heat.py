@@ -95,7 +95,7 @@ def shown(looked: Looked, subject: Subject, keys: int) -> dict[str, Any]:
 
 async def _heat(request: Request) -> Response:
     given = request.query_params.get("keys", str(_KEYS))
-    if not (given.isascii() and given.isdigit() and 1 <= int(given) <= KEYS_MAX):
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= KEYS_MAX):
         raise HTTPException(400, f"keys must be a number from 1 to {KEYS_MAX}")
     looked = look_at(request)
     is_new = not looked.attention.is_on

@@ -52,7 +52,7 @@ async def _health(request: Request) -> Response:
     refusing = engine.refusing()
     background = subject.database.background
     failing, waiting = background.failing, background.waiting
-    problems = engine.problems() if isinstance(engine, Remote) else []
+    problems = engine.problems() if isinstance(engine, Remote | Local) else []
     audit = audit_of(subject)
     silent = audit is not None and (audit.problem or audit.incomplete)
     observers = _failing_observers(subject)
@@ -130,7 +130,7 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
 
 async def _import_errors(request: Request) -> Response:
     after = request.query_params.get("after", "0")
-    first = int(after) if after.isdecimal() else 0
+    first = int(after) if after.isdecimal() and len(after) < 10 else 0
     errors = subject_of(request).database.imports.errors(request.path_params["id"], first, ERRORS_PER_PAGE)
     shown: dict[str, Any] = {"errors": errors}
     if len(errors) == ERRORS_PER_PAGE:

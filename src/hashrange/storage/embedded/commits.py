@@ -31,7 +31,7 @@ from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
 from hashrange.storage.embedded.keys import STAMP_KEY
 from hashrange.storage.embedded.outcomes import Batch, commit_failed
 from hashrange.storage.embedded.store import Store
-from hashrange.storage.embedded.view import View
+from hashrange.storage.embedded.view import View, told
 from hashrange.storage.failures import CommitFault, StoreClosed
 from hashrange.storage.loops import Done, Gathering, Loop, Queue
 
@@ -216,7 +216,7 @@ class Commits:
             view = self._store.commit(batch, self.view, self._sequence, self.fault)
         except BaseException as error:
             pace.end_commit()
-            self._fail(batch, str(error))
+            self._fail(batch, told(error))
             if not isinstance(error, Exception):
                 raise
             return

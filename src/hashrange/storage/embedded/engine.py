@@ -34,7 +34,8 @@ from hashrange.storage.embedded.commits import Commits, Queued
 from hashrange.storage.embedded.outcomes import Batch, Waiter
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.upkeep import count_nothing
-from hashrange.storage.failures import CommitFault, StorageError, StoreClosed
+from hashrange.storage.embedded.view import told
+from hashrange.storage.failures import CommitFault, StorageError, StoreClosed, StoreDamaged
 from hashrange.storage.loops import Done, Outcome
 
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class EmbeddedEngine:
         if cache_bytes is None:
             cache_bytes = cache.cache_bytes(cache.memory_bytes())
         self._directory = Path(directory).absolute()
+        self._damage = ""
         self._store = Store(
             Path(directory),
             cache_bytes=cache_bytes,
@@ -102,6 +104,9 @@ class EmbeddedEngine:
             return body(reader)
         except DbClosedError:
             raise StoreClosed from None
+        except StoreDamaged as error:
+            self._damage = str(error)
+            raise
         finally:
             # An exception's traceback would keep the view, and so RocksDB, open.
             reader.end()
@@ -192,7 +197,13 @@ class EmbeddedEngine:
         upkeep = self._store.upkeep
         if upkeep.stale:
             self.write(count_nothing)  # a commit makes a new snapshot, without the deleted records
-        upkeep.step(db)
+        try:
+            upkeep.step(db)
+        except Exception as error:
+            raise StorageError(told(error)) from error
+
+    def problems(self) -> list[str]:
+        return [problem for problem in (self._damage, self._store.upkeep.problem) if problem]
 
     def close(self) -> None:
         if self._commits.close():
@@ -209,6 +220,8 @@ class EmbeddedEngine:
         try:
             result = body(transaction)
         except Exception as error:
+            if isinstance(error, StoreDamaged):
+                self._damage = str(error)
             return None, bare(error), commits.under_way()
         else:
             return result, None, commits.collect(transaction)

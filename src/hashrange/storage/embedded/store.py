@@ -30,7 +30,7 @@ from hashrange.storage.embedded.outcomes import Batch, Prevented
 from hashrange.storage.embedded.reopening import Reopening
 from hashrange.storage.embedded.room import MARGIN_BYTES, NoRoom, Room
 from hashrange.storage.embedded.upkeep import Upkeep
-from hashrange.storage.embedded.view import View, unreadable
+from hashrange.storage.embedded.view import View, told, unreadable
 from hashrange.storage.failures import CommitFault, StorageError
 
 _Records = dict[bytes, bytes | None]
@@ -68,6 +68,7 @@ class Store:
         that was given. Raises StoreDamaged."""
         try:
             stored = db.get(BATCH_KEY)
+            self.upkeep.start(db)
         except Exception as error:  # rocksdict raises plain Exception
             raise unreadable(error) from error
         number, sequence = (0, 0) if stored is None else unpack_batch(stored)
@@ -75,7 +76,6 @@ class Store:
         self._batch_number = max(number, self._batch_number)
         self.db = db
         self._totals.clear()
-        self.upkeep.start(db)
         self._sync()
         view = View(db, [], frozenset())
         view.snapshot = db.snapshot()
@@ -122,7 +122,8 @@ class Store:
             self.db.close()
         except Exception as error:
             if not broken and not cut_short:
-                raise StorageError(f"The store in {self._directory} did not close well: {error}") from None
+                problem = f"The store in {self._directory} did not close well: {told(error)}"
+                raise StorageError(problem) from None
         finally:
             self._disk.close()
 

@@ -29,7 +29,7 @@ from rocksdict import Rdict
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded.batches import clearing, keys_under, write
 from hashrange.storage.embedded.keys import CLEARING, space_range
-from hashrange.storage.embedded.view import View
+from hashrange.storage.embedded.view import View, told
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +53,10 @@ class Upkeep:
     5. Their notes go with the next batch (`take_done`).
     """
 
-    __slots__ = ("_clearing", "_done", "_dropped", "_lock", "_spaces", "_stopped", "_thread")
+    __slots__ = ("_clearing", "_done", "_dropped", "_lock", "_spaces", "_stopped", "_thread", "problem")
 
     def __init__(self) -> None:
+        self.problem = ""  # why the last compaction failed
         self._lock = Lock()
         self._clearing: list[tuple[weakref.ref[View], int]] = []
         self._dropped: set[int] = set()
@@ -120,7 +121,7 @@ class Upkeep:
         return bool(self._clearing or self._dropped or self._done)
 
     def step(self, db: Rdict) -> None:
-        """Start the work that is due, without waiting for it."""
+        """Start the work that is due, without waiting for it. Raises rocksdict's errors."""
         with self._lock:
             if self._stopped:
                 return
@@ -168,7 +169,8 @@ class Upkeep:
         except Exception as error:
             # The notes are still there, so the next start compacts these spaces.
             if not self._stopped:
-                _log.warning("the files of deleted tables could not be compacted: %s", error)
+                self.problem = told(error)
+                _log.warning("the files of deleted tables could not be compacted: %s", self.problem)
         finally:
             del db
             with self._lock:

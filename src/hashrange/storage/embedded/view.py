@@ -24,6 +24,11 @@ from rocksdict import DbClosedError, Rdict, Snapshot
 
 from hashrange.storage.failures import StorageError, StoreDamaged
 
+_UNREADABLE: Final = (
+    "The store cannot be read: {}. Check the disk. Stop the server: `hashrange check` tells all that is "
+    "wrong with a data directory, and with --repair it accepts the loss; or restore a backup."
+)
+
 KEPT_SPACE: Final = 0
 KEPT_RECORDS_MAX: Final = 256
 
@@ -112,11 +117,15 @@ def raise_unless_missing(error: Exception) -> None:
         raise unreadable(error) from error
 
 
+def told(error: BaseException) -> str:
+    """The text of an error that rocksdict raised, with the remedy if a file is damaged. RocksDB's text names
+    the file."""
+    text = str(error)
+    return _UNREADABLE.format(text) if text.startswith("Corruption") else text
+
+
 def unreadable(error: Exception) -> Exception:
     """Our error for an error that rocksdict raised while reading."""
     if isinstance(error, (DbClosedError, StorageError)):
         return error
-    return StoreDamaged(
-        f"The store cannot be read: {error}. Check the disk. Stop the server: `hashrange check` tells all "
-        "that is wrong with a data directory, and with --repair it accepts the loss; or restore a backup."
-    )
+    return StoreDamaged(_UNREADABLE.format(error))

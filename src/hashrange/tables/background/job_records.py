@@ -33,7 +33,8 @@ UNDER_WAY: Final = ("IN_PROGRESS", "CANCELLING")
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a job: the members that all kinds have.
 
-    `request` is the request that started it, without its token. Times are epoch seconds.
+    `request` is the request that started it, without its token. Times are epoch seconds. `stalled`: its steps
+    have been failing, by something that may pass.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     ended: float | None = None
     failure_code: str | None = None
     failure_message: str | None = None
+    stalled: bool = False
 
     @property
     def table_full_name(self) -> str:

@@ -20,6 +20,7 @@ from hashrange.interchange.csv_files import Columns
 from hashrange.interchange.object_rows import Format, Rows
 from hashrange.interchange.rows import Bad
 from hashrange.tables.background.bites import Limit
+from hashrange.tables.background.units import described
 from hashrange.tables.data.writes import Write
 
 # After this many rows other threads may run.
@@ -190,5 +191,7 @@ class Reading:
             write, address = self._make(row)
         except ServiceError as error:
             faults.append(Fault(place.key, place.row, error.message or error.code))
+        except Exception as error:  # `make` uses nothing but the row
+            faults.append(Fault(place.key, place.row, described(error)))
         else:
             puts.append(Put(place.key, place.row, write, address))

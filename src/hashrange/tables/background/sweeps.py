@@ -1,9 +1,9 @@
 """The sweep: does the background work that is due, in small transactions.
 
-`units` lists the work, and `units.Background` runs it. Jobs, which wait for other services, run separately
-(`sweep_jobs`). Each step is a transaction that leaves the store consistent, and has a bounded number of items
-and bytes. So a sweep may be stopped at any point, and the next sweep continues. No request waits for a sweep:
-if it is late, only expiries, index builds and similar work are late.
+`units` lists the work, and `units.Background` runs it. Work that waits for something else runs separately
+(`sweep_aside`). Each step is a transaction that leaves the store consistent, and has a bounded number of
+items and bytes. So a sweep may be stopped at any point, and the next sweep continues. No request waits for a
+sweep: if it is late, only expiries, index builds and similar work are late.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ def sweep(
     known: list[Definition] | None = None
     if has_come(background.states_due, clock(), wait) or lane.is_list_due(wait):
         catalog.decoded.age()  # only here: if both lanes aged the cache, definitions would be decoded again
-        known = definitions(engine, background.pause)
+        read = partial(definitions, engine, background.pause)
+        known = background.guard("definitions of tables", read, None, everywhere=True)
+        if known is None:
+            return wait
     # The clock is read after the definitions, as `states.end` demands.
     occasion = Occasion(clock(), settings)
     lane.is_held = background.is_held(engine, occasion.now)
@@ -94,7 +97,7 @@ def _chained(*parts: Callable[[], Iterator[Unit]]) -> Iterator[Unit]:
     return chain.from_iterable(part() for part in parts)
 
 
-def sweep_jobs(
+def sweep_aside(
     engine: Engine,
     clock: Callable[[], float],
     settings: Settings,

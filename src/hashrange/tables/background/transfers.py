@@ -2,8 +2,12 @@
 
 A running job is a unit of the background work (`background.units`). Its steps keep a resource open, such as
 an object that is being read, which is closed when the job ends, when a step fails and when the store is
-closed; a later step opens it again at the stored position. A permanent failure, such as a missing bucket, is
-a `BucketError` and ends the job as FAILED. After any other error the unit is tried again.
+closed; a later step opens it again at the stored position.
+
+A permanent failure, such as a missing bucket, is a `BucketError` and ends the job as FAILED. After any other
+error the unit is tried again: for ever if the error may pass (`units.may_pass`), such as a lost connection,
+and otherwise `units.TRIES_MAX` times, because nobody could end the job, and it would hold its table. A job
+whose error may pass is noted as `stalled` after as many tries, so that its table can be deleted.
 """
 
 from __future__ import annotations
@@ -21,12 +25,16 @@ from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
 from hashrange.errors import drop_tracebacks
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.tables.background.job_records import UNDER_WAY, Job, JobRecords, Status
 from hashrange.tables.background.turns import Turns
-from hashrange.tables.background.units import Bite, Tables, Unit, failing
+from hashrange.tables.background.units import Bite, Tables, Tries, Unit, described, failing, may_pass
 
 KEPT_SECONDS: Final = 90 * 24 * 3600
 """How long an ended job can still be listed and described."""
+
+# [assumed] the code
+_UNFORESEEN: Final = "InternalServerError"
 
 _log = logging.getLogger("hashrange")
 
@@ -56,6 +64,7 @@ class TransferRunner(ABC, Generic[J, O]):
         self._opened: dict[str, O] = {}
         self.buckets: Buckets | None = None
         self._turns = Turns(self._close_all)
+        self._tries = Tries()
 
     @abstractmethod
     def _progress(self, job: J, bite: Bite) -> bool:
@@ -112,18 +121,37 @@ class TransferRunner(ABC, Generic[J, O]):
             try:
                 job = self._engine.read(partial(self._under_way, scope=scope, id_=id_))
                 more = job is not None and self._progress(job, bite)
-            except BucketError as error:
+            except Exception as error:
                 self._close(id_)
+                if not self._is_last(scope, id_, error):
+                    raise
                 drop_tracebacks(error)  # they refer to this frame: a cycle
                 fail = partial(self._fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
                 bite.write(self._engine, fail)
-                return False
+                more = False
             except BaseException:
                 self._close(id_)
                 raise
+            self._tries.forget(id_)
             if not more:
                 self._close(id_)
             return more
+
+    def _is_last(self, scope: str, id_: str, error: Exception) -> bool:
+        """Whether a job ends by an error of its step. Notes that the job is stalled if the error may pass."""
+        if isinstance(error, BucketError):
+            return True
+        has_tried = self._tries.failed(id_)
+        if not may_pass(error):
+            return has_tried
+        if has_tried and not isinstance(error, StorageError):
+            self._engine.write(partial(self._stall, scope=scope, id_=id_))
+        return False
+
+    def _stall(self, txn: Transaction, scope: str, id_: str) -> None:
+        job = self._under_way(txn, scope, id_)
+        if job is not None and not job.stalled:
+            self._records.save(txn, msgspec.structs.replace(job, stalled=True))
 
     def _under_way(self, reader: Reader, scope: str, id_: str) -> J | None:
         """The current job, or None if it has ended."""
@@ -137,10 +165,14 @@ class TransferRunner(ABC, Generic[J, O]):
             raise BucketError(NO_SUCH_BUCKET, "There are no buckets: give --s3-dir or --s3-endpoint.")
         return self.buckets
 
-    def _fail(self, txn: Transaction, scope: str, id_: str, error: BucketError, now: float) -> None:
+    def _fail(self, txn: Transaction, scope: str, id_: str, error: Exception, now: float) -> None:
         job = self._under_way(txn, scope, id_)
-        if job is not None:
+        if job is None:
+            return
+        if isinstance(error, BucketError):
             self._end(txn, job, now, "FAILED", error.code, error.message)
+        else:
+            self._end(txn, job, now, "FAILED", _UNFORESEEN, described(error))
 
     def _end(
         self,
@@ -153,7 +185,12 @@ class TransferRunner(ABC, Generic[J, O]):
     ) -> None:
         """End a job, and store it."""
         ended = msgspec.structs.replace(
-            self._settle(txn, job, now), status=status, ended=now, failure_code=code, failure_message=message
+            self._settle(txn, job, now),
+            status=status,
+            ended=now,
+            failure_code=code,
+            failure_message=message,
+            stalled=False,
         )
         self._records.save(txn, ended)
         fields = {self._kind: job.id, "table": job.table_name, "status": status, **self._counts(ended)}

@@ -2,11 +2,12 @@
 
 A unit is one table's expiry, one index that is being filled, one stream, or one queue; `sweeps` lists them.
 If a unit raises an error, the error is logged once with the unit's name, `failing` shows it until the unit
-works again, and the unit is tried again after one second, two, four, and so on up to five minutes. If a unit
-had to skip a damaged record, the record is counted and logged.
+works again, and the unit is tried again after one second, two, four, and so on up to five minutes. A job,
+which somebody waits for, is given up after some tries unless its error may pass (`Tries`). If a unit had to
+skip a damaged record, the record is counted and logged.
 
-Work that waits for other services runs in lanes of its own: `Background.jobs` waits for buckets,
-`Background.deliveries` for Kinesis. So a service that does not answer delays nothing else.
+Work that waits for something else runs in lanes of its own, `Background.aside`. So a bucket or a data stream
+that does not answer delays nothing else.
 
 If several servers share a store, each does the units that it owns (`sharing`).
 
@@ -49,6 +50,9 @@ RETRY_SECONDS_MAX: Final = 300.0
 BITE_SECONDS: Final = 0.003
 """How long the body of a bite should take. Requests that write wait for it."""
 
+TRIES_MAX: Final = 5
+"""A job whose error cannot pass is given up after so many tries, which take 15 seconds."""
+
 _SHARE: Final = "share of the background work"
 
 _PAUSE_EVERY_SECONDS: Final = 0.0005
@@ -56,6 +60,10 @@ _PAUSE_EVERY_SECONDS: Final = 0.0005
 _ITEMS_FIRST: Final = 100
 _ITEMS_MIN: Final = 10
 _DAMAGES_LOGGED_MAX: Final = 100
+_DESCRIBED_CHARS_MAX: Final = 1_000
+
+ASIDE: Final = ("jobs", "backups", "deliveries")
+"""The lanes that wait for buckets, for the directory of the backups, and for Kinesis."""
 
 WAITING_SECONDS: Final = 5.0
 """`Background.waiting` reports a bite that takes longer than this."""
@@ -94,6 +102,33 @@ class Failure(NamedTuple):
     error: str
     tries: int
     retry_at: float
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the cause lies outside of the work, in a network, a disk or the store, so that the same step
+    may succeed later. Any other error is one of the work itself."""
+    return isinstance(error, OSError | StorageError)
+
+
+def described(error: BaseException) -> str:
+    """An error that nothing foresees, for the record of a job or a row."""
+    return f"{type(error).__name__}: {error}"[:_DESCRIBED_CHARS_MAX]
+
+
+class Tries:
+    """The tries of jobs that failed in a row, since the start of the process."""
+
+    def __init__(self) -> None:
+        self._failed: dict[str, int] = {}
+
+    def failed(self, job: str) -> bool:
+        """Count a failed try; returns whether it was the last one that a job has."""
+        self._failed[job] = self._failed.get(job, 0) + 1
+        return self._failed[job] >= TRIES_MAX
+
+    def forget(self, job: str) -> None:
+        """Begin to count anew, because a try succeeded or the job has ended."""
+        self._failed.pop(job, None)
 
 
 class UnderWay(NamedTuple):
@@ -144,8 +179,8 @@ class Bite:
 class Background:
     """The state of the background work of a database.
 
-    It runs in three lanes, each on its own thread if there is a server: `tables` is the work that needs only
-    the store; `jobs` waits for buckets, and `deliveries` for Kinesis.
+    It runs in lanes, each on its own thread if there is a server: `tables` is the work that needs only the
+    store; those `aside`, by their names, wait for something else.
 
     `failures` counts the errors of units, `damages` the records that were skipped; both since the start.
     `states_due` is when the next state of a table ends, by the database's clock (epoch seconds). `listed` is
@@ -164,8 +199,7 @@ class Background:
         self.steady = steady
         self.pause = pause
         self.tables = Lane(self, "the list of tables")
-        self.jobs = Lane(self, "the list of jobs")
-        self.deliveries = Lane(self, "the list of Kinesis data streams")
+        self.aside = {name: Lane(self, f"the list of {name}") for name in ASIDE}
         self.failures = 0
         self.damages = 0
         self.states_due = 0.0
@@ -186,15 +220,15 @@ class Background:
     def waiting(self) -> dict[str, float]:
         """The units of jobs and deliveries that have been waiting for long, with the seconds since their bite
         began."""
-        under_way = [lane.under_way for lane in (self.jobs, self.deliveries)]
+        under_way = [lane.under_way for lane in self.aside.values()]
         seconds = {unit.name: self.steady() - unit.since for unit in under_way if unit is not None}
         return {name: waited for name, waited in seconds.items() if waited >= WAITING_SECONDS}
 
     def forget(self) -> None:
         """Forget all units, because the store's contents were replaced."""
         self.tables.forget()
-        self.jobs.forget()
-        self.deliveries.forget()
+        for lane in self.aside.values():
+            lane.forget()
         self._failing.clear()
         self._items.clear()
         self.states_due = 0.0
@@ -205,15 +239,15 @@ class Background:
             self._failing.pop(name, None)
             self._items.pop(name, None)
 
-    def guard(self, name: str, step: Callable[[], float], otherwise: float) -> float:
+    def guard(self, name: str, step: Callable[[], T], otherwise: T, *, everywhere: bool = False) -> T:
         """Do a step as a separate unit. Returns its result, or `otherwise` if it fails or has to wait."""
-        results: list[float] = []
+        results: list[T] = []
 
         def keep(bite: Bite) -> bool:
             results.append(step())
             return False
 
-        unit = Unit(name, keep)
+        unit = Unit(name, keep, everywhere)
         if self.owns(unit):
             self.attempt(unit, _NO_OCCASION, _ITEMS_FIRST)
         return results[0] if results else otherwise
@@ -277,7 +311,7 @@ class Background:
             self.failures += 1
         tries = before.tries + 1 if before is not None else 1
         wait = min(RETRY_SECONDS_MIN * 2.0 ** (tries - 1), RETRY_SECONDS_MAX)
-        text = f"{type(error).__name__}: {error}"
+        text = described(error)
         self._failing[name] = Failure(text, tries, self.steady() + wait)
         # The engine itself logs a failed commit, once for all the writes that it refuses.
         if not isinstance(error, CommitError) and (before is None or before.error != text):

@@ -8,7 +8,8 @@
 
 After a crash each of these continues at the place that its last transaction stored. A temporary error, such
 as a full disk, makes the step fail, and it is tried again later (`background.units`). A restore whose backup
-turns out to be damaged is given up: its table is removed.
+turns out to be damaged is given up: its table is removed. A backup or a restore that fails again and again by
+an error that cannot pass is given up too: the backup is deleted, because its API has no state for a failure.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from hashrange.storage.failures import StorageError
 from hashrange.tables.background import builds, restoring, sweeps
 from hashrange.tables.background.bites import Limit
 from hashrange.tables.background.turns import Turns
-from hashrange.tables.background.units import Bite, Tables, Unit, failing
+from hashrange.tables.background.units import Bite, Tables, Tries, Unit, described, failing, may_pass
 from hashrange.tables.backups import backup_records, files, source
 from hashrange.tables.backups.backup_reader import Reading
 from hashrange.tables.backups.backup_records import Backup
@@ -63,6 +64,7 @@ class Runner:
         self._writings: dict[str, Writing] = {}
         self._readings: dict[str, Reading] = {}
         self._refused: dict[str, files.Seen] = {}
+        self._tries = Tries()
         self._turns = Turns(partial(self._keep_open, frozenset(), frozenset()))
 
     def forget(self) -> None:
@@ -134,12 +136,22 @@ class Runner:
         """Write a bite of a backup; returns whether more is due."""
         with self._turns.turn():
             try:
-                return self._write_locked(scope, id_, bite)
-            except BaseException:
+                more = self._write_locked(scope, id_, bite)
+            except BaseException as error:
                 writing = self._writings.pop(id_, None)
                 if writing is not None:
                     writing.drop()
-                raise
+                if not self._is_last(id_, error):
+                    raise
+                bite.write(self._engine, partial(_give_up, scope=scope, id_=id_, error=described(error),
+                                                 now=bite.occasion.now))
+                more = False
+            self._tries.forget(id_)
+            return more
+
+    def _is_last(self, job: str, error: BaseException) -> bool:
+        """Whether a backup or a restore has failed too often."""
+        return isinstance(error, Exception) and not may_pass(error) and self._tries.failed(job)
 
     def _write_locked(self, scope: str, id_: str, bite: Bite) -> bool:
         engine, directory = self._engine, self._directory()
@@ -189,15 +201,18 @@ class Runner:
         """Restore a bite of a table; returns whether more is due."""
         with self._turns.turn():
             try:
-                return self._restore_locked(name, table_id, bite)
-            except Damaged as error:
+                more = self._restore_locked(name, table_id, bite)
+            except BaseException as error:
                 self._close(table_id)
-                bite.write(self._engine, partial(_fail, name=name, table_id=table_id, error=str(error),
+                is_damaged = isinstance(error, Damaged)
+                if not is_damaged and not self._is_last(table_id, error):
+                    raise
+                problem = str(error) if is_damaged else described(error)
+                bite.write(self._engine, partial(_fail, name=name, table_id=table_id, error=problem,
                                                  now=bite.occasion.now))
-                return False
-            except BaseException:
-                self._close(table_id)
-                raise
+                more = False
+            self._tries.forget(table_id)
+            return more
 
     def _close(self, table_id: str) -> None:
         reading = self._readings.pop(table_id, None)
@@ -322,7 +337,18 @@ def _fail(txn: Transaction, name: str, table_id: str, error: str, now: float) ->
     catalog.remove(txn, restoring.end(txn, table, restore), now)
     backup_records.save(txn, msgspec.structs.replace(backup, problem=error))
     fields = {"table": name, "backup": backup.id, "reason": error}
-    _log.error("a restore was given up, because its backup is damaged", extra={"fields": fields})
+    _log.error("a restore was given up, because its backup cannot be read", extra={"fields": fields})
+
+
+def _give_up(txn: Transaction, scope: str, id_: str, error: str, now: float) -> None:
+    """Delete a backup that cannot be written."""
+    backup = backup_records.find(txn, scope, id_)
+    if backup is None or backup.status != "CREATING":
+        return
+    source.release(txn, backup, now)
+    backup_records.save(txn, msgspec.structs.replace(backup, status="DELETED", files=()))
+    fields = {"backup": id_, "table": backup.table_name, "reason": error}
+    _log.error("a backup was given up and deleted", extra={"fields": fields})
 
 
 def _advance(

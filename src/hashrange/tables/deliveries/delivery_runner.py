@@ -30,7 +30,7 @@ from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.failures import StorageError
 from hashrange.tables.background.bites import Damage
 from hashrange.tables.background.turns import Turns
-from hashrange.tables.background.units import Bite, Tables, Unit
+from hashrange.tables.background.units import Bite, Tables, Unit, described
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Destination, Table
 from hashrange.tables.deliveries import messages, outboxes
@@ -298,12 +298,15 @@ class Runner:
         window = _Window(outbox, after)
         for sequence, change, _, error in self._engine.read(read):
             window.sequences.append(sequence)
-            if change is None:
-                bite.damaged([Damage(outboxes.LOG, sequence.to_bytes(8), error)])
-                self.dropped += 1
-                continue
-            data = messages.message(outbox.table, outbox.space, sequence, change, destination)
-            window.records[sequence] = _Record(messages.partition_key(change), data, change.time)
+            if change is not None:
+                try:
+                    data = messages.message(outbox.table, outbox.space, sequence, change, destination)
+                    window.records[sequence] = _Record(messages.partition_key(change), data, change.time)
+                    continue
+                except Exception as raised:  # otherwise no later change would be sent
+                    error = described(raised)
+            bite.damaged([Damage(outboxes.LOG, sequence.to_bytes(8), error)])
+            self.dropped += 1
         return window
 
     def _send(self, stream: kinesis.StreamName, window: _Window, name: str) -> bool:

@@ -73,6 +73,11 @@ by_token = RECORDS.by_token
 keep_token = RECORDS.keep_token
 
 
+def is_stalled(reader: Reader, table: Table) -> bool:
+    """Whether an import fills this table and cannot go on, because its bucket cannot be reached."""
+    return any(job.table_id == table.id and job.stalled for job in newest_first(reader, table.scope))
+
+
 def keep_error(txn: Transaction, job: Import, number: int, error: dict[str, Any]) -> None:
     """Store an error of an item, as number `number` of the import."""
     RECORDS.keep_part(txn, job, number, error)

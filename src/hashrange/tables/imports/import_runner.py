@@ -5,7 +5,7 @@ A step of an import reads a bite of rows outside a transaction, and writes it in
 if its transaction finds another place than the one where it began.
 
 If an object cannot be read now, for example because the connection to S3 is lost, the step fails, and is
-tried again later (`background.transfers`).
+tried again later (`background.transfers`). While such an import is stalled, its table can be deleted.
 """
 
 from __future__ import annotations
@@ -128,6 +128,7 @@ class Runner(TransferRunner[Import, Reading]):
             processed_items=job.processed_items + rows.rows,
             imported_items=job.imported_items + imported,
             errors=job.errors + len(faults),
+            stalled=False,
         )
         if not rows.is_end:
             import_records.save(txn, job)

@@ -28,7 +28,7 @@ _TITLES: Final = {
 
 async def _insights(request: Request) -> Response:
     given = request.query_params.get("keys", str(_KEYS))
-    if not (given.isascii() and given.isdigit() and 1 <= int(given) <= _KEYS_MAX):
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= _KEYS_MAX):
         raise HTTPException(400, f"keys must be a number from 1 to {_KEYS_MAX}")
     rankings = subject_of(request).database.insights.rankings(int(given))
     return json({"insights": [_shown(ranking) for ranking in rankings]})
