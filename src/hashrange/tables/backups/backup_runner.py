@@ -345,7 +345,7 @@ def _give_up(txn: Transaction, scope: str, id_: str, error: str, now: float) -> 
     backup = backup_records.find(txn, scope, id_)
     if backup is None or backup.status != "CREATING":
         return
-    source.release(txn, backup, now)
+    source.release(txn, backup)
     backup_records.save(txn, msgspec.structs.replace(backup, status="DELETED", files=()))
     fields = {"backup": id_, "table": backup.table_name, "reason": error}
     _log.error("a backup was given up and deleted", extra={"fields": fields})
