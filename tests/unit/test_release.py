@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -189,3 +192,44 @@ def test_the_first_page_is_typed_whole() -> None:
     assert len(programs) == 2
     assert all(typed.promised(block.text) and ".py`" in block.before for block in programs)
     assert typed.promised('print(x)  # 1\n    print("y")  # two\n') == "1\ntwo\n"
+
+
+PROJECT = """
+[project]
+name = "{}"
+version = "1"
+dependencies = []
+[project.optional-dependencies]
+compile = []
+postgres = []
+[tool.setuptools.packages.find]
+where = ["src"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "package"),
+    [(ROOT / "setup.py", "hashrange"), (ROOT / "packages/patterns/setup.py", "hashrange_patterns")],
+)
+def test_a_second_build_in_a_checkout_has_nothing_of_the_first(
+    tmp_path: Path, setup: Path, package: str
+) -> None:
+    shutil.copy(setup, tmp_path)
+    (tmp_path / "pyproject.toml").write_text(PROJECT.format(package))
+    source = tmp_path / "src" / package
+    (source / "kept").mkdir(parents=True)
+    for name in ("__init__.py", "kept/__init__.py", "kept/one.py", "gone.py"):
+        (source / name).write_text("")
+
+    def built() -> set[str]:
+        command = [sys.executable, "setup.py", "--quiet", "build"]
+        subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+        (library,) = (tmp_path / "build").glob("lib*")
+        found = {path.relative_to(library / package).as_posix() for path in library.rglob("*.*")}
+        # An earlier build compiled this module, which is no longer in the list.
+        (library / package / "kept" / "one.abi3.so").write_bytes(b"old code")
+        return found
+
+    assert built() == {"__init__.py", "kept/__init__.py", "kept/one.py", "gone.py"}
+    (source / "gone.py").unlink()
+    assert built() == {"__init__.py", "kept/__init__.py", "kept/one.py"}
