@@ -369,7 +369,7 @@ def test_commands_ask_the_admin_plane(
         shown = run(["clock", "show", "--endpoint-url", endpoint])
         assert shown.exit_code == 0, shown.output
         assert "the machine's clock" in shown.output
-        assert run(["healthcheck", "--endpoint-url", endpoint]).output == "ok\n"
+        assert run(["healthcheck", "--endpoint-url", endpoint]).stdout == "ok\n"
         link = run(["console", "--endpoint-url", endpoint]).stdout.strip()
         connection = http.client.HTTPSConnection(*address(link), context=files.context())
         connection.request("GET", link.partition(str(admin.port))[2])
@@ -383,7 +383,7 @@ def test_commands_ask_the_admin_plane(
         assert "AWS_CA_BUNDLE names the file of its authority" in " ".join(stranger.output.split())
         port = str(address(endpoint)[1])
         beside = run(["healthcheck", "--port", port, "--tls-cert", str(files.certificate)])
-        assert beside.output == "ok\n"
+        assert beside.stdout == "ok\n"
         monkeypatch.setenv("AWS_CA_BUNDLE", str(files.key))
         assert "is no file of certificates" in run(["healthcheck", "--endpoint-url", endpoint]).output
     with running(database) as endpoint:

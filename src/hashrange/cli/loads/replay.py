@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.loads.tables import Line, codes, milliseconds, plural, table
+from hashrange.cli.remote.asking import understanding
 from hashrange.loads import replay, running, sending
 from hashrange.loads.replay import CannotMake, Plan, Replay, Summary
 from hashrange.operations import REGISTRY
@@ -70,6 +71,7 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 @click.option("--strict", is_flag=True, help="Exit with status 1 if any request ended otherwise.")
 @click.option("--region", help="Region in the signature.  [default: that of the profile or AWS_REGION]")
 @click.option("--profile", help="Profile of the AWS CLI.")
+@understanding("to")
 def command(
     file: Path,
     to: str,

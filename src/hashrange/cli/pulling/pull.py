@@ -134,7 +134,7 @@ class _Pull:
         for table in tables:
             try:
                 self._pull(table)
-            except (copying.Unlike, *self._refusals) as error:
+            except (copying.Unlike, copying.Endless, *self._refusals) as error:
                 failures += 1
                 click.echo(f"{table}: {self._why(error)}", err=True)
         return failures
