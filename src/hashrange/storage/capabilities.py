@@ -71,6 +71,10 @@ class Local(Protocol):
         ends; None if no file is missing."""
         ...
 
+    def discard(self) -> None:
+        """Remove the directory when this engine is closed, if the engine has made it."""
+        ...
+
 
 def clock_of(engine: Engine) -> Clock:
     """The clock that a database over this engine follows, unless another one is given to it."""

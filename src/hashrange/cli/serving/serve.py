@@ -44,7 +44,7 @@ from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, all
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
-from hashrange.storage.capabilities import Remote, clock_of
+from hashrange.storage.capabilities import Local, Remote, clock_of
 from hashrange.storage.failures import StorageError
 
 if TYPE_CHECKING:
@@ -237,8 +237,10 @@ def command(
     clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, database_settings, clock, data_dir)
+    endpoints: list[str] = []
     with ExitStack() as stack:
         stack.callback(database.close)
+        stack.callback(_leave_nothing, engine, endpoints)
         _arm(database, fault, limits)
         tls = certificates_of(limits)
         has_admin, secure = admin_port != 0, tls is not None
@@ -250,6 +252,7 @@ def command(
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
+            endpoints.append(endpoint_url)
             fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
             fields |= _facts(admin, clock if virtual else None, server_settings)
             link = admin.console_link() if admin is not None else None
@@ -270,6 +273,12 @@ def command(
                 audit=audit,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _leave_nothing(engine: Engine, endpoints: list[str]) -> None:
+    """Leave no new directory behind where a server ends before it has had an endpoint."""
+    if not endpoints and isinstance(engine, Local):
+        engine.discard()
 
 
 def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
