@@ -188,6 +188,11 @@ def hello(
         raise OSError(error) from error
 
 
+def authorities() -> str | None:
+    """The file of the authorities that are trusted, if the environment names one."""
+    return os.environ.get(CA_VARIABLE) or None
+
+
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: the request, with its token, is for the server that was named."""
 
@@ -204,11 +209,11 @@ def _opened(request: urllib.request.Request, seconds: float, certificate: str | 
         # Imported here, because most servers are called without TLS.
         import ssl
 
-        authorities = certificate or os.environ.get(CA_VARIABLE) or None
+        trusted = certificate or authorities()
         try:
-            context = ssl.create_default_context(cafile=authorities)
+            context = ssl.create_default_context(cafile=trusted)
         except OSError as error:
-            raise OSError(f"{authorities} is no file of certificates") from error
+            raise OSError(f"{trusted} is no file of certificates") from error
         if certificate is not None:
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
