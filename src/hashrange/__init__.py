@@ -1,7 +1,13 @@
 """Hashrange: a DynamoDB-compatible database.
 
-    with hashrange.Database.open("data") as database:
-        client = hashrange.client.connect(database)
+    from hashrange import Database
+    from hashrange.client import connect
+
+    with Database.open("data") as database:
+        client = connect(database)
+
+    import boto3
+    import hashrange
 
     with hashrange.local() as database:             # for tests
         client = boto3.client("dynamodb")
@@ -50,29 +56,32 @@ holds, and what it refuses to know:
 
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from hashrange.database import Database
-    from hashrange.testing.blocks import local
+from typing import TYPE_CHECKING
 
 __all__ = ["Database", "__version__", "compiled", "form", "local"]
 
 __version__ = "0.2.0"
 
+# `Database` and `local` are loaded at their first use, because many programs import only a part of the package.
+# A checker of types knows them, and no others.
+if TYPE_CHECKING:
+    from hashrange.database import Database
+    from hashrange.testing.blocks import local
+else:
 
-def __getattr__(name: str) -> Any:
-    """`Database` and `local`, loaded at their first use, because many programs import only a part of the
-    package."""
-    if name == "Database":
-        from hashrange.database import Database
+    def __getattr__(name):
+        if name == "Database":
+            from hashrange.database import Database
 
-        return Database
-    if name == "local":
-        from hashrange.testing.blocks import local
+            return Database
+        if name == "local":
+            from hashrange.testing.blocks import local
 
-        return local
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return local
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
 
 
 def compiled() -> bool:

@@ -11,27 +11,17 @@
     tables    tables from a short form, and from files in common formats
     items     items from Python values, JSON and CSV
     triggers  functions that get a table's changes
-    serving   a server in a thread
+    http      `serving`: a server in a thread
     plugin    the pytest plugin
     mocking   `mock_aws`, in place of moto's
 
-Its names are loaded when they are first used. Only `serving` knows the server.
+Its names are loaded when they are first used. Only `http` knows the server.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from hashrange.testing.blocks import Block, current, local
-    from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
-    from hashrange.testing.hook import RequestStopped, install
-    from hashrange.testing.mocking import mock_aws
-    from hashrange.testing.moments import LocalClock
-    from hashrange.testing.serving import Server, serving
-    from hashrange.testing.tables import DeclarationError
-    from hashrange.testing.triggers import NoStream, Trigger
+from typing import TYPE_CHECKING, Final
 
 __all__ = [
     "Block",
@@ -59,19 +49,33 @@ _MODULES: Final = {
     "NoStream": "triggers",
     "NotSettling": "database",
     "RequestStopped": "hook",
-    "Server": "serving",
+    "Server": "http",
     "Snapshot": "database",
     "Trigger": "triggers",
     "current": "blocks",
     "install": "hook",
     "local": "blocks",
     "mock_aws": "mocking",
-    "serving": "serving",
+    "serving": "http",
 }
 
 
-def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+if TYPE_CHECKING:
+    from hashrange.testing.blocks import Block, current, local
+    from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
+    from hashrange.testing.hook import RequestStopped, install
+    from hashrange.testing.http import Server, serving
+    from hashrange.testing.mocking import mock_aws
+    from hashrange.testing.moments import LocalClock
+    from hashrange.testing.tables import DeclarationError
+    from hashrange.testing.triggers import NoStream, Trigger
+else:
+
+    def __getattr__(name):
+        module = _MODULES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{module}"), name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from hashrange.costs import Costs
     from hashrange.faults import Faults
     from hashrange.testing.database import LocalDatabase, Snapshot
+    from hashrange.testing.http import Server
     from hashrange.testing.moments import LocalClock
-    from hashrange.testing.serving import Server
 
 Seed = Callable[["LocalDatabase"], object]
 
@@ -259,7 +259,7 @@ def dynamodb_costs(dynamodb: LocalDatabase) -> Iterator[Costs]:
 @pytest.fixture(scope="session")
 def _dynamodb_server_of_the_run(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Snapshot]]:
     from hashrange.testing.database import LocalDatabase
-    from hashrange.testing.serving import serving
+    from hashrange.testing.http import serving
 
     ini = request.config.getini
     with (
