@@ -62,8 +62,8 @@ __all__ = ["Database", "__version__", "compiled", "form", "local"]
 
 __version__ = "0.2.0"
 
-# `Database` and `local` are loaded at their first use, because many programs import only a part of the package.
-# A checker of types knows them, and no others.
+# `Database` and `local` are loaded at their first use, because many programs import only a part of the
+# package. A checker of types knows these names, and no others.
 if TYPE_CHECKING:
     from hashrange.database import Database
     from hashrange.testing.blocks import local

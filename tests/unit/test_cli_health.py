@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -159,6 +160,22 @@ def test_every_library_of_the_package_is_looked_at(monkeypatch: pytest.MonkeyPat
     assert code == 1
     assert found["libraries"].state == PROBLEM
     assert "rocksdict (No module named 'no_such_module')" in found["libraries"].text
+
+
+def test_every_extra_for_users_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    brought = {
+        extra: {re.split(r"[><=;\[]", one)[0].lower() for one in requirements}
+        for extra, requirements in extras.items()
+        if extra not in ("compile", "dev", "docs", "release")
+    }
+    named = {extra: {one.lower() for one in modules} for extra, (modules, _) in installed.EXTRAS.items()}
+    assert named == brought
+    assert {f"extra {extra}" for extra in named} - {"extra zstd"} <= doctor()[1].keys()
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    found = by_part(installed.findings())
+    assert found["extra approximate"].text.startswith("not installed; usearch is needed for SearchVectors")
+    assert found["extra vectors"].text.startswith("numpy ")
 
 
 def test_the_environment_of_sdks_is_judged() -> None:
