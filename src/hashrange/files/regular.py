@@ -11,9 +11,10 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from hashrange.files.durable import BINARY
+
 # Where this flag exists, opening a named pipe does not wait. It has no effect on regular files.
 _AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
-_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 
 _KINDS: Final = (
     (stat.S_ISDIR, "directory"),
@@ -40,7 +41,7 @@ def open_to_write(path: Path) -> BinaryIO:
 
 def _open(path: Path, flags: int, mode: str) -> BinaryIO:
     try:
-        descriptor = os.open(path, flags | _AT_ONCE | _BINARY, 0o666)
+        descriptor = os.open(path, flags | _AT_ONCE | BINARY, 0o666)
     except OSError as error:
         # A socket, a device without a driver, or a named pipe that nobody reads.
         if error.errno == errno.ENXIO:

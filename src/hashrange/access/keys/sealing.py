@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from hashrange.files.durable import sync_directory
+from hashrange.files.durable import BINARY, sync, sync_directory
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
@@ -156,7 +156,7 @@ def _made(path: Path, key: bytes) -> bytes:
     """Write a new key file, which only its owner may read. If another program has made it meanwhile, that
     one counts."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, _MODE)
     except FileExistsError:
         return _read(path)
     except OSError as error:
@@ -164,7 +164,7 @@ def _made(path: Path, key: bytes) -> bytes:
     with os.fdopen(descriptor, "wb") as file:
         file.write(base64.b64encode(key) + b"\n")
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())
     sync_directory(path.parent)
     _log.info("made a key file", extra={"fields": {"file": str(path)}})
     return key

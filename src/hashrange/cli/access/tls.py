@@ -10,6 +10,7 @@ import click
 
 from hashrange.access.certificates import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, Pair, authority, server
 from hashrange.clock import SystemClock
+from hashrange.files.durable import BINARY
 
 DIRECTORY: Final = Path("hashrange-tls")
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
@@ -91,7 +92,7 @@ def _write(path: Path, content: bytes, *, secret: bool = False) -> None:
     beside = path.with_name(f".{path.name}.new")
     beside.unlink(missing_ok=True)
     mode = 0o600 if secret else 0o644
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode), "wb") as file:
         file.write(content)
     beside.replace(path)
 

@@ -192,6 +192,11 @@ class DataDirectory:
         """Which files of the store that was opened as `db` somebody has removed; None if all are there."""
         return missing(self._directory, self._opened, db)
 
+    def sync_drive(self) -> None:
+        """Make durable what RocksDB has synced. Raises OSError."""
+        if self._mark is not None:
+            self._mark.sync_drive()
+
     def advance(self, batch: int, sequence: int) -> None:
         """Note in STORE that everything up to this batch is durable."""
         if self._mark is not None:
