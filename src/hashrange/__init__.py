@@ -56,9 +56,10 @@ holds, and what it refuses to know:
 
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec
+from re import MULTILINE, search
 from typing import TYPE_CHECKING
 
-__all__ = ["Database", "__version__", "compiled", "form", "local"]
+__all__ = ["Database", "__version__", "compiled", "form", "local", "replaced"]
 
 __version__ = "0.2.0"
 
@@ -91,6 +92,20 @@ def compiled() -> bool:
     # is fast.
     spec = find_spec(f"{__name__}.database")
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+
+
+def replaced() -> str:
+    """A line about another version that was installed in the place of this one, which still runs: modules
+    that are loaded from now on may not fit. "" where that is not so."""
+    try:
+        with open(__file__, encoding="utf-8") as file:
+            found = search(r'^__version__ = "(.*)"', file.read(), MULTILINE)
+    except OSError:
+        found = None
+    now = found[1] if found else "no version"
+    if now == __version__:
+        return ""
+    return f"{now} is installed in the place of {__version__}, which still runs: restart it"
 
 
 def form() -> str:

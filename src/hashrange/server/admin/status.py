@@ -19,7 +19,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange import __version__, form, pace
+from hashrange import __version__, form, pace, replaced
 from hashrange.lab.metrics import families
 from hashrange.server.admin.application import Endpoint, audit_of, json, subject_of
 from hashrange.server.admin.port import Subject
@@ -52,7 +52,9 @@ async def _health(request: Request) -> Response:
     problems = engine.problems() if isinstance(engine, Remote) else []
     audit = audit_of(subject)
     silent = audit is not None and audit.problem
-    status = "degraded" if failing or waiting or background.damages or problems or silent else "ok"
+    other = replaced()
+    degraded = failing or waiting or background.damages or problems or silent or other
+    status = "degraded" if degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
         status = "files missing"
@@ -72,6 +74,8 @@ async def _health(request: Request) -> Response:
         shown["cause"] = refusing
     elif missing is not None:
         shown["cause"] = f"{missing}: the store's contents are lost when this server ends, so copy them now"
+    elif other:
+        shown["cause"] = other
     if problems:
         shown["problems"] = problems
     if audit is not None and (audit.problem or audit.lost):
