@@ -1,5 +1,5 @@
-"""Make the checkout ready for a package index, where its relative links lead nowhere: the workflow of releases
-comes here before it builds.
+"""Make the checkout ready for a package index, where its relative links lead nowhere: the workflow of
+releases comes here before it builds.
 
     HASHRANGE_REPOSITORY=https://HOST/OWNER/NAME/blob/TAG python -m tools.listed
 
