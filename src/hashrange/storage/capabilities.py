@@ -71,8 +71,8 @@ class Local(Protocol):
         ends; None if no file is missing."""
         ...
 
-    def discard(self) -> None:
-        """Remove the directory when this engine is closed, if the engine has made it."""
+    def discard(self, wanted: bool) -> None:
+        """Whether to remove the directory when this engine is closed, if the engine has made it."""
         ...
 
 

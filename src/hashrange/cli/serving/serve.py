@@ -229,18 +229,15 @@ def command(
     _configure_logs(log_format, log_level, log_requests)
     server_settings, database_settings = _pick(ServerSettings, limits), _pick(Settings, limits)
     warns = _is_for_everybody(host, port, limits)
-    descriptors.raise_limit()
-    allocation.share_one_arena(os.environ)
+    _prepare_process()
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, database_settings, clock, data_dir)
-    endpoints: list[str] = []
     with ExitStack() as stack:
         stack.callback(database.close)
-        stack.callback(_leave_nothing, engine, endpoints)
         _arm(database, fault, limits)
         tls = certificates_of(limits)
         has_admin, secure = admin_port != 0, tls is not None
@@ -252,7 +249,7 @@ def command(
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
-            endpoints.append(endpoint_url)
+            _keep(engine)
             fields = {"endpoint": endpoint_url, "engine": engine.name, "data": where}
             fields |= _facts(admin, clock if virtual else None, server_settings)
             link = admin.console_link() if admin is not None else None
@@ -275,10 +272,14 @@ def command(
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
-def _leave_nothing(engine: Engine, endpoints: list[str]) -> None:
-    """Leave no new directory behind where a server ends before it has had an endpoint."""
-    if not endpoints and isinstance(engine, Local):
-        engine.discard()
+def _prepare_process() -> None:
+    descriptors.raise_limit()
+    allocation.share_one_arena(os.environ)
+
+
+def _keep(engine: Engine) -> None:
+    if isinstance(engine, Local):
+        engine.discard(False)
 
 
 def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
@@ -394,9 +395,11 @@ def _open(
 
     os.umask(0o077)  # only the owner may read the files that RocksDB writes
     try:
-        return EmbeddedEngine(data_dir, cache_bytes=cache_bytes)
+        engine = EmbeddedEngine(data_dir, cache_bytes=cache_bytes)
     except StorageError as error:
         raise click.ClickException(str(error)) from error
+    engine.discard(True)  # until the server has an endpoint: one that fails before leaves nothing behind
+    return engine
 
 
 def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: Path | None) -> Database:

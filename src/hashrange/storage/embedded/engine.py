@@ -194,9 +194,9 @@ class EmbeddedEngine:
             self.write(count_nothing)  # a commit makes a new snapshot, without the deleted records
         upkeep.step(db)
 
-    def discard(self) -> None:
-        """Remove the directory when the engine is closed, if the engine has made it."""
-        self._store.discard()
+    def discard(self, wanted: bool) -> None:
+        """As `Local.discard`."""
+        self._store.discard(wanted)
 
     def close(self) -> None:
         if self._commits.close():

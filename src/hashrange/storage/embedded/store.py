@@ -115,9 +115,9 @@ class Store:
         """The files of the open store that somebody has removed; None if none is missing."""
         return self._disk.missing_files(db)
 
-    def discard(self) -> None:
-        """Remove the directory when it is closed, if this object has made it."""
-        self._disk.discard()
+    def discard(self, wanted: bool) -> None:
+        """As `Local.discard`."""
+        self._disk.discard(wanted)
 
     def close(self, broken: bool) -> None:
         """Close RocksDB. Raises StorageError if it reports an error, unless it is `broken` anyway."""

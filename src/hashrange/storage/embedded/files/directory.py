@@ -221,9 +221,9 @@ class DataDirectory:
         except Exception as error:
             raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
 
-    def discard(self) -> None:
-        """Remove the directory when it is closed, if this object has made it."""
-        self._discards = self._has_made and not self._was_there
+    def discard(self, wanted: bool) -> None:
+        """Whether to remove the directory when it is closed, if this object has made it."""
+        self._discards = wanted and self._has_made and not self._was_there
 
     def close(self) -> None:
         """Unlock the directory. Close the store in it first."""
