@@ -37,10 +37,17 @@ class Drive:
         self.error = 0
         monkeypatch.setattr(durable, "F_FULLFSYNC", 51)
         monkeypatch.setattr(durable, "fcntl", self._fcntl, raising=False)
-        fsync = os.fsync
-        monkeypatch.setattr(os, "fsync", lambda descriptor: (self.asked.append("fsync"), fsync(descriptor)))
-        overwrite = mark._overwrite
-        monkeypatch.setattr(mark, "_overwrite", lambda *given: (self.asked.append("mark"), overwrite(*given)))
+        self._noting(monkeypatch, os, "fsync", "fsync")
+        self._noting(monkeypatch, mark, "_overwrite", "mark")
+
+    def _noting(self, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, word: str) -> None:
+        inner = getattr(owner, name)
+
+        def noted(*given: object) -> object:
+            self.asked.append(word)
+            return inner(*given)
+
+        monkeypatch.setattr(owner, name, noted)
 
     def _fcntl(self, descriptor: int, command: int) -> int:
         assert command == 51
