@@ -50,7 +50,7 @@ WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
 # Each of CHECKS keeps one core busy, each of SUITES all of them.
 CHECKS := lint types layers
-SUITES := long postgres examples test-compiled
+SUITES := long postgres examples test-compiled floors
 
 # Each worker gets a row of tests that follow each other, which share the fixtures of their modules; one that
 # comes to its end takes half of what another has left.
@@ -91,6 +91,15 @@ examples: $(VENV)/.develop  ## Test the example programs, in a real browser
 	@for example in examples/*/; do \
 	    $(MAKE) --no-print-directory -C $$example test PYTHON=$(abspath $(BIN)/python) || exit 1; \
 	done
+
+# All operations, and a part of the unit tests for each library that is no part of these.
+FLOORED := tests/api tests/golden tests/unit/loads $(addprefix tests/unit/test_,admin.py cli_asking.py cli_health.py \
+           cli_import.py server_http.py server_run.py server_tls.py vectors.py)
+
+.PHONY: floors
+floors: $(VENV)/floors/.installed  ## Run a part of the tests with the lowest versions that pyproject.toml allows
+	@[ ! -e $(VENV)/floors/bin/python ] || \
+	    $(VENV)/floors/bin/python -m pytest -n auto $(SHARING) $(FLOORED) $(PYTEST)
 
 compile: $(VENV)/.runtime  ## Compile the hot path (.venv/compiled/bin/python runs it)
 	@$(BIN)/python tools/compiled.py build
@@ -194,6 +203,18 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/$*
 	@$(BIN)/python tools/extra.py $* | xargs -d '\n' $(VENV)/$*/bin/python -m pip install --quiet
+	@touch $@
+
+# The lowest versions have wheels for the oldest Python only.
+$(VENV)/floors/.installed: pyproject.toml $(VENV)/.develop
+	@mkdir -p $(@D)
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then \
+	    $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(@D) && \
+	    $(BIN)/uv pip install --quiet --python $(@D)/bin/python --resolution lowest-direct --editable \
+	        '.[access,approximate,client,kinesis,postgres,s3,testing,vectors,zstd]' 'hypothesis>=6.100' 'pytest-xdist>=3.6'; \
+	else \
+	    echo "The lowest versions are tried on Python 3.11 only"; \
+	fi
 	@touch $@
 
 # Other people's clients that cannot be installed beside the rest; their tests are skipped without them.

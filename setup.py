@@ -7,6 +7,7 @@ wheels for a platform come here; an ordinary installation compiles nothing and n
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import tomllib
@@ -15,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
@@ -32,6 +34,15 @@ SETTINGS = """
 follow_imports = skip
 follow_imports_for_stubs = true
 """
+
+
+class BuildAnew(build):
+    """Build from nothing. pip builds in the checkout, where `build` still has the modules of earlier builds:
+    those that were deleted since, and old compiled forms, would go into the wheel."""
+
+    def run(self) -> None:
+        shutil.rmtree(Path(self.build_lib, "hashrange"), ignore_errors=True)
+        super().run()
 
 
 class ParallelBuild(build_ext):
@@ -85,5 +96,5 @@ requirements = [*extras["compile"], *extras["postgres"], *PROJECT["project"]["de
 setup(
     ext_modules=extensions() if compiling and building else [],
     setup_requires=requirements if compiling and not building else [],
-    cmdclass={"build_ext": ParallelBuild},
+    cmdclass={"build": BuildAnew, "build_ext": ParallelBuild},
 )

@@ -142,7 +142,7 @@ def _led(target: str, source: Path, place: str, places: dict[Path, str]) -> str 
     if path.is_dir():
         path = next((path / name for name in ("README.md", "index.md") if path / name in places), path)
     there = places.get(path)
-    if there is None and path == ROOT / "docs" / "decisions":
+    if there is None and places and path == ROOT / "docs" / "decisions":
         there = "decisions/index.md"
     if there is None:
         return f"{REPOSITORY}/{path.relative_to(ROOT).as_posix()}" if REPOSITORY else None

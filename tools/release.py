@@ -6,6 +6,8 @@
 - The versions agree: that of the package, of the archives in dist/, of the changelog, and of the tag if this
   commit has one. A tag is the version with a v before it.
 - The changelog says what is new.
+- The patterns have another version than at the tag before if they have changed: an index takes a version
+  once.
 - What the first pages say works as it is typed, from the wheels and from the source archive without a
   compiler, and the first item is there within a minute.
 - Every licence of what an installation brings is one that somebody has looked at.
@@ -19,6 +21,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +43,7 @@ def main() -> None:
         if sys.argv[1] == "before":
             check_changelog(version, (ROOT / "CHANGELOG.md").read_text("utf-8"), tags())
             check_committed(answer("git", "status", "--porcelain"))
+            check_patterns(*patterns())
             return
         check_archives(version, [path.name for path in DIST.iterdir()])
         python = sys.executable
@@ -75,6 +79,24 @@ def answer(*command: str) -> str:
     if asked.returncode:
         raise NotReady(f"{' '.join(command)} failed: {asked.stderr}")
     return asked.stdout
+
+
+def patterns() -> tuple[str, str | None, str]:
+    """The version of the patterns, that of the tag before, None without one, and what has changed since."""
+    path = "packages/patterns/pyproject.toml"
+    now = tomllib.loads((ROOT / path).read_text("utf-8"))["project"]["version"]
+    names = answer("git", "tag", "--list", "v*", "--sort=-creatordate", "--no-contains", "HEAD").split()
+    if not names:
+        return now, None, ""
+    before = tomllib.loads(answer("git", "show", f"{names[0]}:{path}"))["project"]["version"]
+    return now, before, answer("git", "diff", "--name-only", names[0], "--", path, "packages/patterns/src")
+
+
+def check_patterns(version: str, before: str | None, changed: str) -> None:
+    """Raise NotReady if the patterns have changed, and their version has not."""
+    if version == before and changed:
+        raise NotReady(f"the patterns have the version {version} of the tag before, and changed:\n{changed}")
+    print(f"the version of the patterns is {version}, and was {before or 'never released'}")
 
 
 def check_committed(status: str) -> None:

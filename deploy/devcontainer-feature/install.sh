@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs Hashrange in a development container, as root while its image is built. MEMORY and PORT are the options of
-# devcontainer-feature.json. ROOT, for tests, is the folder that stands for the container's root.
+# Installs Hashrange in a development container, as root while its image is built. MEMORY is the option of
+# devcontainer-feature.json, whose variables of SDKs name port 8000 whatever the options are. For tests: ROOT is the folder
+# that stands for the container's root, PORT another port.
 set -eu
 cd "$(dirname "$0")"
 root=${ROOT:-}

@@ -1,7 +1,13 @@
 """Hashrange: a DynamoDB-compatible database.
 
-    with hashrange.Database.open("data") as database:
-        client = hashrange.client.connect(database)
+    from hashrange import Database
+    from hashrange.client import connect
+
+    with Database.open("data") as database:
+        client = connect(database)
+
+    import boto3
+    import hashrange
 
     with hashrange.local() as database:             # for tests
         client = boto3.client("dynamodb")
@@ -50,29 +56,33 @@ holds, and what it refuses to know:
 
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from re import MULTILINE, search
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hashrange.database import Database
-    from hashrange.testing.blocks import local
-
-__all__ = ["Database", "__version__", "compiled", "form", "local"]
+__all__ = ["Database", "__version__", "compiled", "form", "local", "replaced"]
 
 __version__ = "0.2.0"
 
+# `Database` and `local` are loaded at their first use, because many programs import only a part of the
+# package. A checker of types knows these names, and no others.
+if TYPE_CHECKING:
+    from hashrange.database import Database
+    from hashrange.testing.blocks import local
+else:
 
-def __getattr__(name: str) -> Any:
-    """`Database` and `local`, loaded at their first use, because many programs import only a part of the
-    package."""
-    if name == "Database":
-        from hashrange.database import Database
+    def __getattr__(name):
+        if name == "Database":
+            from hashrange.database import Database
 
-        return Database
-    if name == "local":
-        from hashrange.testing.blocks import local
+            return Database
+        if name == "local":
+            from hashrange.testing.blocks import local
 
-        return local
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return local
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
 
 
 def compiled() -> bool:
@@ -82,6 +92,20 @@ def compiled() -> bool:
     # is fast.
     spec = find_spec(f"{__name__}.database")
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+
+
+def replaced() -> str:
+    """A line about another version that was installed in the place of this one, which still runs: modules
+    that are loaded from now on may not fit. "" where that is not so."""
+    try:
+        with open(__file__, encoding="utf-8") as file:
+            found = search(r'^__version__ = "(.*)"', file.read(), MULTILINE)
+    except OSError:
+        found = None
+    now = found[1] if found else "no version"
+    if now == __version__:
+        return ""
+    return f"{now} is installed in the place of {__version__}, which still runs: restart it"
 
 
 def form() -> str:

@@ -16,10 +16,13 @@ from urllib.parse import urlsplit
 
 import orjson
 import pytest
+from click.testing import CliRunner
 from starlette.applications import Starlette
 from uvicorn.server import ServerState
 
+import hashrange
 from hashrange import __version__, form
+from hashrange.cli import main
 from hashrange.cli.admin import bind_admin, load
 from hashrange.clock import VirtualClock
 from hashrange.database import Database, Settings
@@ -365,10 +368,40 @@ def test_a_plane_that_cannot_be_loaded_leaves_the_rest_alone(
 
     listening = Admin(port.bind(0)[0], fail)
     with running(database, admin=listening) as endpoint:
-        with pytest.raises((ConnectionError, TimeoutError)):
-            ask(listening.url, "/health")
+        for _ in range(2):
+            status, shown = ask(listening.url, "/health")
+            assert status == 503
+            assert "could not be loaded; the server's log tells more" in shown["error"]
         call(endpoint, "ListTables", {})
     assert "no starlette" in caplog.text
+
+
+@pytest.fixture
+def upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The line about a version that was installed under this process."""
+    other = tmp_path / "__init__.py"
+    other.write_text('"""Hashrange."""\n__version__ = "9.9.9"\n')
+    monkeypatch.setattr(hashrange, "__file__", str(other))
+    return f"9.9.9 is installed in the place of {__version__}, which still runs: restart it"
+
+
+def test_a_plane_that_another_version_has_replaced_says_so(
+    database: Database, upgraded: str
+) -> None:
+    def fail(subject: object, door: object) -> Never:
+        raise ImportError("cannot import name 'x' from hashrange.console")
+
+    with running(database, admin=Admin(port.bind(0)[0], fail)) as endpoint:
+        for command in (["healthcheck"], ["clock", "show"]):
+            result = CliRunner().invoke(main, [*command, "--endpoint-url", endpoint])
+            assert (result.exit_code, upgraded in result.stderr) == (1, True), result.output
+
+
+def test_a_loaded_plane_says_that_another_version_has_replaced_it(url: str, upgraded: str) -> None:
+    status, shown = ask(url, "/health")
+    assert (status, shown["status"], shown["cause"]) == (200, "degraded", upgraded)
+    Path(hashrange.__file__).unlink()
+    assert ask(url, "/health")[1]["cause"].startswith("no version is installed")
 
 
 def test_a_draining_server_says_so(database: Database) -> None:

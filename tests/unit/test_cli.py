@@ -224,6 +224,42 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     assert file.exit_code == 1
 
 
+@pytest.mark.parametrize("was_there", ["nothing", "a folder", "a store"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--port", "{taken}"],
+        ["--admin-port", "{taken}"],
+        ["--host", "203.0.113.9", "--insecure"],
+        ["--tls-cert", "none.pem", "--tls-key", "none.pem"],
+        ["--auth", "strict", "--users", "none.yaml"],
+        ["--auth", "strict", "--key-file", "none"],
+        ["--audit-log", "none/audit.log"],
+        ["--record", "none/monday"],
+        ["--prices", "none.toml"],
+        ["--requests-burst", "3"],
+    ],
+    ids=" ".join,
+)
+def test_a_server_that_fails_leaves_no_new_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], was_there: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data"
+    if was_there == "a store":
+        Database.open(data).close()
+    elif was_there == "a folder":
+        data.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        named = [option.format(taken=port) for option in options]
+        result = invoke("serve", "--port", "0", "--data-dir", str(data), *named)
+    assert result.exit_code in (1, 2), result.output
+    assert data.exists() == (was_there != "nothing")
+    if was_there == "a store":
+        Database.open(data).close()
+
+
 def test_a_port_in_use_is_refused() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -50,7 +50,6 @@ def servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Se
     for name in (
         "AWS_ENDPOINT_URL_DYNAMODB",
         "AWS_ENDPOINT_URL",
-        "HASHRANGE_ENDPOINT_URL",
         "HASHRANGE_ADMIN_URL",
     ):
         monkeypatch.delenv(name, raising=False)

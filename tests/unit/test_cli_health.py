@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
+import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.health import disk, installed, reachable
+from hashrange.cli.health import disk, healthcheck, installed, reachable
 from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
 from hashrange.database import Database
 from hashrange.server import running
@@ -37,6 +39,12 @@ EXPORTED = {
 def endpoint() -> Iterator[str]:
     with Database.in_memory() as database, running(database, admin=bind_admin(0)) as url:
         yield url
+
+
+@pytest.fixture(autouse=True)
+def _no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL", "HASHRANGE_HOST", "HASHRANGE_PORT"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def run(*arguments: object, **environment: str | None) -> Result:
@@ -154,6 +162,22 @@ def test_every_library_of_the_package_is_looked_at(monkeypatch: pytest.MonkeyPat
     assert "rocksdict (No module named 'no_such_module')" in found["libraries"].text
 
 
+def test_every_extra_for_users_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    brought = {
+        extra: {re.split(r"[><=;\[]", one)[0].lower() for one in requirements}
+        for extra, requirements in extras.items()
+        if extra not in ("compile", "dev", "docs", "release")
+    }
+    named = {extra: {one.lower() for one in modules} for extra, (modules, _) in installed.EXTRAS.items()}
+    assert named == brought
+    assert {f"extra {extra}" for extra in named} - {"extra zstd"} <= doctor()[1].keys()
+    monkeypatch.setitem(sys.modules, "usearch", None)
+    found = by_part(installed.findings())
+    assert found["extra approximate"].text.startswith("not installed; usearch is needed for SearchVectors")
+    assert found["extra vectors"].text.startswith("numpy ")
+
+
 def test_the_environment_of_sdks_is_judged() -> None:
     def judged(**changes: str) -> dict[str, Finding]:
         environment = {name: value for name, value in (EXPORTED | changes).items() if value}
@@ -247,3 +271,65 @@ def test_a_server_that_is_starting_is_waited_for() -> None:
         asked = pool.submit(run, "healthcheck", "--port", port, "--wait", "30")
         with Database.in_memory() as database, running(database, port=port):
             assert asked.result().exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("::1", "[::1]"),
+        ("::", "[::1]"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("", "127.0.0.1"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_the_server_of_this_machine_is_asked_where_it_listens(host: str, address: str) -> None:
+    with Database.in_memory() as database, running(database, host=host, admin=bind_admin(0)) as url:
+        port = url.rpartition(":")[2]
+        for arguments, environment in (
+            (("--host", host, "--port", port), {}),
+            ((), {"HASHRANGE_HOST": host, "HASHRANGE_PORT": port}),
+        ):
+            result = run("healthcheck", *arguments, **environment)
+            assert (result.exit_code, result.stdout) == (0, "ok\n"), result.output
+            assert result.stderr == f"Server: http://{address}:{port}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "own"),
+    [
+        (["hashrange", "serve", "--port", "9000"], ("http://127.0.0.1:9000", None)),
+        (["/usr/bin/python3", "/opt/bin/hashrange", "serve", "--host=::"], ("http://[::1]:7000", None)),
+        (["python", "-m", "hashrange", "serve", "--tls-cert", "a.pem"], ("https://127.0.0.1:7000", "a.pem")),
+        (["/sbin/init", "--", "hashrange", "serve", "--port", "0", "--x"], ("http://127.0.0.1:8000", None)),
+        (["/sbin/init"], ("http://127.0.0.1:7000", None)),
+        (["serve", "hashrange", "--port", "9000"], ("http://127.0.0.1:7000", None)),
+        ([], ("http://127.0.0.1:7000", None)),
+    ],
+)
+def test_the_server_of_a_container_or_a_unit_is_asked_where_its_command_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: list[str], own: tuple[str, str | None]
+) -> None:
+    nothing: dict[str, object] = {"host": None, "port": None, "tls_cert": None}
+    assert healthcheck.own(nothing, []) is None
+    monkeypatch.setenv("HASHRANGE_PORT", "7000")
+    monkeypatch.delenv("MAINPID", raising=False)
+    for process in ("1", "42"):
+        folder = tmp_path / process
+        folder.mkdir()
+        if line:
+            (folder / "cmdline").write_text("".join(f"{word}\0" for word in line))
+        assert healthcheck.own(nothing, healthcheck.arguments_of_server(tmp_path)) == own
+        shutil.rmtree(folder)
+        monkeypatch.setenv("MAINPID", "42")
+
+
+def test_an_endpoint_of_the_environment_is_asked_where_no_server_is_named_here(endpoint: str) -> None:
+    for variable in ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"):
+        result = run("healthcheck", **({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"} | {variable: endpoint}))
+        assert (result.exit_code, result.stdout) == (0, "ok\n")
+        assert result.stderr == f"Server: {endpoint}\n"
+    gone = run("healthcheck", AWS_ENDPOINT_URL=endpoint, HASHRANGE_PORT="1")
+    assert gone.exit_code == 1
+    assert "http://127.0.0.1:1: no answer" in gone.stderr

@@ -12,7 +12,8 @@ import orjson
 import pytest
 from click.testing import CliRunner, Result
 
-from hashrange.cli import importing, main
+from hashrange.cli import main
+from hashrange.cli.remote import batches
 from hashrange.database import Database
 from hashrange.server import running
 from importing import encoded, item_of
@@ -200,30 +201,29 @@ def test_a_dry_run_puts_nothing(database: Database, endpoint: str, tmp_path: Pat
     assert scan(database) == []
 
 
-@pytest.mark.parametrize("batches", [0, 3])
+@pytest.mark.parametrize("number", [0, 3])
 def test_ctrl_c_tells_how_far_it_got_and_how_to_go_on(
-    database: Database, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
+    database: Database, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(encoded([item_of(number) for number in range(200)], "DYNAMODB_JSON"))
-    send = importing._Sending._send
-    sent: list[object] = []
+    put, sent = batches.put, list[object]()
 
-    def interrupted(self: importing._Sending, wanted: list[object]) -> list[object]:
-        if len(sent) == batches:
+    def interrupted(client: object, table: str, items: list[object]) -> None:
+        if len(sent) == number:
             raise KeyboardInterrupt
-        sent.append(wanted)
-        return send(self, wanted)
+        sent.append(items)
+        put(client, table, items)
 
     with monkeypatch.context() as patched:
-        patched.setattr(importing._Sending, "_send", interrupted)
+        patched.setattr(batches, "put", interrupted)
         result = run(endpoint, "music", file)
     assert result.exit_code == 130
-    assert f"Interrupted: {25 * batches} items are in table music" in result.stderr
+    assert f"Interrupted: {25 * number} items are in table music" in result.stderr
     assert "run the same command again" in result.stderr
-    if batches:
-        assert f"up to {file}, row {25 * batches}" in result.stderr
-    assert len(scan(database)) == 25 * batches
+    if number:
+        assert f"up to {file}, row {25 * number}" in result.stderr
+    assert len(scan(database)) == 25 * number
     assert run(endpoint, "music", file).exit_code == 0
     assert len(scan(database)) == 200
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import click
 import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
@@ -14,6 +17,7 @@ from click.testing import CliRunner, Result
 from hashrange import triggers
 from hashrange.cli import main
 from hashrange.cli.pulling import copying, pull
+from hashrange.cli.remote import batches
 from hashrange.cli.trigger import connect
 from hashrange.database import Database
 from hashrange.faults import parse
@@ -242,6 +246,41 @@ def test_writes_that_stay_unprocessed_are_repeated(source: Any, target: Any, her
     here.faults.add(parse("BatchWriteItem nth=1 unprocessed"))
     assert run(source, target, "shop-orders", "--items", "50").exit_code == 0
     assert target.scan(TableName="shop-orders")["Count"] == 50
+
+
+def test_pauses_before_unprocessed_items_grow_until_some_are_processed() -> None:
+    left, pauses = iter([2, 2, *[1] * 30]), list[float]()
+
+    def batch_write_item(RequestItems: Any) -> Any:  # noqa: N803
+        return {"UnprocessedItems": {"orders": RequestItems["orders"][: next(left)]}}
+
+    client = SimpleNamespace(batch_write_item=batch_write_item, meta=SimpleNamespace(endpoint_url="http://x"))
+    with pytest.raises(click.ClickException, match="http://x left 1 items of table orders unprocessed 20"):
+        batches.put(client, "orders", [{}, {}], pause=pauses.append, drawn=lambda: 0.5)
+    assert pauses[:7] == [0.05, 0.1, 0.025, 0.05, 0.1, 0.2, 0.4]
+    assert set(pauses[10:]) == {2.5}
+    assert len(pauses) == 3 + batches.ATTEMPTS_MAX - 1
+
+
+@pytest.mark.parametrize("command", ["pull", "import"])
+def test_unprocessed_items_are_not_sent_again_at_once(
+    source: Any, target: Any, here: Database, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(batches, "put", functools.partial(batches.put, pause=pauses.append))
+    run(source, target, "shop-orders")
+    here.faults.add(parse("BatchWriteItem nth=1 unprocessed"))
+    if command == "pull":
+        result = run(source, target, "shop-orders", "--items", "8")
+    else:
+        file = tmp_path / "items.json"
+        line = '{{"Item": {{"pk": {{"S": "a"}}, "sk": {{"N": "{}"}}}}}}\n'
+        file.write_text("".join(line.format(number) for number in range(8)))
+        url = target.meta.endpoint_url
+        result = CliRunner().invoke(main, ["import", "shop-orders", str(file), "--endpoint-url", url])
+    assert result.exit_code == 0, result.output
+    assert len(pauses) == 1
+    assert target.scan(TableName="shop-orders")["Count"] == 8
 
 
 @pytest.mark.parametrize(

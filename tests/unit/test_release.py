@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
-from tools import links, pages, release, typed, wheels
+from tools import links, listed, pages, release, typed, wheels
 
 import hashrange
 
@@ -114,6 +119,76 @@ def test_licences_that_need_a_look(licence: str) -> None:
     assert not wheels.LICENCES.search(licence)
 
 
+@pytest.mark.parametrize(
+    ("version", "before", "changed", "ready"),
+    [("0.1.0", None, "", True), ("0.1.0", "0.1.0", "", True), ("0.1.0", "0.1.0", "a.py\n", False),
+     ("0.2.0", "0.1.0", "a.py\n", True)],
+)  # fmt: skip
+def test_changed_patterns_have_a_new_version(
+    version: str, before: str | None, changed: str, ready: bool
+) -> None:
+    if ready:
+        release.check_patterns(version, before, changed)
+    else:
+        with pytest.raises(release.NotReady, match="and changed"):
+            release.check_patterns(version, before, changed)
+    now, _, _ = release.patterns()
+    assert now == tomllib.loads((ROOT / "packages/patterns/pyproject.toml").read_text())["project"]["version"]
+
+
+WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in ROOT.glob(".github/workflows/*.yml")}
+
+
+def steps(workflow: str, job: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = WORKFLOWS[workflow]["jobs"][job]["steps"]
+    return found
+
+
+def test_actions_are_pinned_by_their_hash() -> None:
+    for path in ROOT.glob(".github/**/*.yml"):
+        used = re.findall(r"^ *(?:- )?uses: *(.*)$", path.read_text(), re.MULTILINE)
+        assert [use for use in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)*", use)] == []
+
+
+def test_a_change_is_tested_on_the_oldest_and_the_newest_python() -> None:
+    checks = WORKFLOWS["checks.yml"]
+    assert "pull_request" in checks[True]  # (YAML reads `on` so)
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    pythons = [
+        one.rpartition(" ")[2] for one in classifiers if one.startswith("Programming Language :: Python ::")
+    ]
+    for job in checks["jobs"].values():
+        assert job["strategy"]["matrix"]["python"] == [pythons[0], pythons[-1]]
+    assert [step["run"] for step in steps("checks.yml", "test") if "run" in step] == ["make test"]
+
+
+def test_a_second_release_publishes_the_patterns_only_if_they_are_new() -> None:
+    published = [step for step in steps("wheels.yml", "publish") if "pypi-publish" in step.get("uses", "")]
+    assert [step.get("with", {}) for step in published] == [
+        {},
+        {"packages-dir": "patterns", "skip-existing": True},
+    ]
+
+
+@pytest.mark.parametrize("repository", ["", "https://example.org/owner/name/blob/v1.2.3"])
+@pytest.mark.parametrize("package", listed.PACKAGES, ids=lambda package: package.name)
+def test_an_index_gets_no_relative_links(
+    monkeypatch: pytest.MonkeyPatch, package: Path, repository: str
+) -> None:
+    monkeypatch.setattr(pages, "REPOSITORY", repository)
+    text = listed.readme(package)
+    led = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r'(?:src|srcset|href)="([^"]+)"', text)
+    assert [target for target in led if not target.startswith(("https://", "#"))] == []
+    own = [target for target in led if repository and target.startswith(repository)]
+    assert bool(own) == bool(repository)
+    assert all((ROOT / target[len(repository) + 1 :].partition("?")[0]).exists() for target in own)
+    project = tomllib.loads((package / "pyproject.toml").read_text() + listed.urls(package))["project"]
+    urls = project.get("urls", {})
+    assert urls.get("Source") == (repository.removesuffix("/blob/v1.2.3") or None)
+    for url in urls.values():
+        assert url.startswith("https://example.org/owner/name")
+
+
 def page(body: str) -> str:
     return f"<!doctype html><html><body>{body}</body></html>"
 
@@ -189,3 +264,44 @@ def test_the_first_page_is_typed_whole() -> None:
     assert len(programs) == 2
     assert all(typed.promised(block.text) and ".py`" in block.before for block in programs)
     assert typed.promised('print(x)  # 1\n    print("y")  # two\n') == "1\ntwo\n"
+
+
+PROJECT = """
+[project]
+name = "{}"
+version = "1"
+dependencies = []
+[project.optional-dependencies]
+compile = []
+postgres = []
+[tool.setuptools.packages.find]
+where = ["src"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "package"),
+    [(ROOT / "setup.py", "hashrange"), (ROOT / "packages/patterns/setup.py", "hashrange_patterns")],
+)
+def test_a_second_build_in_a_checkout_has_nothing_of_the_first(
+    tmp_path: Path, setup: Path, package: str
+) -> None:
+    shutil.copy(setup, tmp_path)
+    (tmp_path / "pyproject.toml").write_text(PROJECT.format(package))
+    source = tmp_path / "src" / package
+    (source / "kept").mkdir(parents=True)
+    for name in ("__init__.py", "kept/__init__.py", "kept/one.py", "gone.py"):
+        (source / name).write_text("")
+
+    def built() -> set[str]:
+        command = [sys.executable, "setup.py", "--quiet", "build"]
+        subprocess.run(command, check=True, cwd=tmp_path, capture_output=True)
+        (library,) = (tmp_path / "build").glob("lib*")
+        found = {path.relative_to(library / package).as_posix() for path in library.rglob("*.*")}
+        # An earlier build compiled this module, which is no longer in the list.
+        (library / package / "kept" / "one.abi3.so").write_bytes(b"old code")
+        return found
+
+    assert built() == {"__init__.py", "kept/__init__.py", "kept/one.py", "gone.py"}
+    (source / "gone.py").unlink()
+    assert built() == {"__init__.py", "kept/__init__.py", "kept/one.py"}

@@ -31,6 +31,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
+from hashrange.watching.tape import recording
 
 EVENTS = {
     "TableName": "events",
@@ -394,7 +395,7 @@ def test_commands_ask_the_admin_plane(
         shown = run(["clock", "show", "--endpoint-url", endpoint])
         assert shown.exit_code == 0, shown.output
         assert "the machine's clock" in shown.output
-        assert run(["healthcheck", "--endpoint-url", endpoint]).output == "ok\n"
+        assert run(["healthcheck", "--endpoint-url", endpoint]).stdout == "ok\n"
         link = run(["console", "--endpoint-url", endpoint]).stdout.strip()
         connection = http.client.HTTPSConnection(*address(link), context=files.context())
         connection.request("GET", link.partition(str(admin.port))[2])
@@ -408,12 +409,34 @@ def test_commands_ask_the_admin_plane(
         assert "AWS_CA_BUNDLE names the file of its authority" in " ".join(stranger.output.split())
         port = str(address(endpoint)[1])
         beside = run(["healthcheck", "--port", port, "--tls-cert", str(files.certificate)])
-        assert beside.output == "ok\n"
+        assert beside.stdout == "ok\n"
         monkeypatch.setenv("AWS_CA_BUNDLE", str(files.key))
         assert "is no file of certificates" in run(["healthcheck", "--endpoint-url", endpoint]).output
     with running(database) as endpoint:
         answer = run(["clock", "show", "--endpoint-url", endpoint.replace("http", "https")])
         assert "No server answers" in answer.output
+
+
+@pytest.mark.parametrize("command", ["load", "replay"])
+def test_loads_trust_the_authorities_of_the_environment(
+    database: Database, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(files.ca))
+    with running(database, certificates=files.certificates()) as endpoint:
+        recorded = tmp_path / "recorded"
+        with recording(database, recorded):
+            loaded = run(["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint])
+        assert loaded.exit_code == 0, loaded.output
+        arguments = ["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint]
+        if command == "replay":
+            arguments = ["replay", str(recorded), "--create-tables", "--speed", "max", "--to", endpoint]
+        done = run(arguments)
+        assert done.exit_code == 0, done.output
+        monkeypatch.delenv("AWS_CA_BUNDLE")
+        stranger = run(arguments)
+        assert (stranger.exit_code, "CERTIFICATE_VERIFY_FAILED" in stranger.output) == (1, True)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(files.key))
+        assert "is no file of certificates" in run(arguments).output
 
 
 def test_a_healthcheck_trusts_only_the_certificate_that_is_named(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,12 +28,18 @@ from hashrange.buckets import (
     BucketError,
     Object,
 )
-from hashrange.files.durable import make_directory, sync_directory
+from hashrange.files.durable import make_directory, sync, sync_directory
 from hashrange.files.regular import open_to_read, open_to_write
 
 _UNFINISHED: Final = ".hashrange"
 _NO_PARTS: Final = ("", ".", "..")
 _NAME_BYTES: Final = 16
+_ON_WINDOWS: Final = os.name == "nt"
+# Source: Microsoft, "Naming Files, Paths, and Namespaces".
+_FORBIDDEN: Final = re.compile(r'[<>:"|?*\\\x00-\x1f]')
+_DEVICES: Final = frozenset(
+    ("CON", "PRN", "AUX", "NUL", *(f"{name}{digit}" for name in ("COM", "LPT") for digit in range(1, 10)))
+)
 
 _MAY_PASS: Final = frozenset(
     getattr(errno, name)
@@ -92,7 +99,7 @@ class Folders:
                     sink = _File(file)
                     yield sink
                     file.flush()
-                    os.fsync(file.fileno())
+                    sync(file.fileno())
                 make_directory(path.parent)
                 temporary.replace(path)
                 sync_directory(path.parent)
@@ -115,9 +122,20 @@ class Folders:
 
     def _path(self, bucket: str, key: str) -> Path:
         parts = key.split("/")
-        if any(part in _NO_PARTS or "\0" in part for part in parts) or parts[0] == _UNFINISHED:
+        if any(map(_is_no_name, parts)) or parts[0] == _UNFINISHED:
             raise BucketError(INVALID_KEY, f"The key {key!r} cannot be the name of a file.")
         return self._folder(bucket).joinpath(*parts)
+
+
+def _is_no_name(part: str) -> bool:
+    """Whether a part of a key cannot be the name of a file, or would be something else: on Windows `a:b` is a
+    stream of the file `a`, and a backslash leads into another folder."""
+    if part in _NO_PARTS or "\0" in part:
+        return True
+    if not _ON_WINDOWS:
+        return False
+    stem = part.partition(".")[0].rstrip(" ").upper()
+    return bool(_FORBIDDEN.search(part)) or part[-1] in ". " or stem in _DEVICES
 
 
 class _Opened:

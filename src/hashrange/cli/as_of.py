@@ -204,6 +204,7 @@ def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, m
             shown += 1
         if "LastEvaluatedKey" not in answer:
             return
+        _check_moved(request.get("ExclusiveStartKey"), answer["LastEvaluatedKey"])
         request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
@@ -219,9 +220,16 @@ def _paged(plane: Plane, path: str, member: str, sent: dict[str, Any]) -> Iterat
     while True:
         answer = ask(plane, path, member, _START, {**sent, "next": position})
         yield from answer[member]
-        position = answer["Next"]
-        if position is None:
+        if answer["Next"] is None:
             return
+        _check_moved(position, answer["Next"])
+        position = answer["Next"]
+
+
+def _check_moved(before: Any, after: Any) -> None:
+    """Refuse a page that ends where it began, because its pages would never end."""
+    if before == after:
+        raise ValueError(f"the page after {before} ends there as well")
 
 
 def _line(value: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -13,7 +12,7 @@ import click
 import orjson
 
 from hashrange.cli.stores import is_url, needs_driver
-from hashrange.files.durable import sync_directory
+from hashrange.files.durable import private, sync, sync_directory
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError, StoreDamaged
 from hashrange.storage.moving import Numbers
@@ -210,10 +209,10 @@ def _keep_records(reader: Reader, space: int, folder: Path) -> None:
     """Write the records of a space, which are about to be deleted, to a file."""
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"space-{space}.jsonl"
-    with path.open("wb") as file:
+    with open(path, "wb", opener=private) as file:
         file.writelines(kept_lines(reader, space))
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())
     sync_directory(folder)
     click.echo(f"the records of space {space} are kept in {path}", err=True)
 

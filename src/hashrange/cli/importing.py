@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import click
 
+from hashrange.cli.remote import batches
 from hashrange.cli.remote.progress import bar
 from hashrange.cli.trigger import attempt, connect_loudly, connection
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError
@@ -175,7 +176,9 @@ class _Sending:
         self._client = client
         self._dry_run = dry_run
         self.table = table
-        self._described = attempt(lambda: client.describe_table(TableName=table))["Table"]
+        self._described = attempt(
+            lambda: client.describe_table(TableName=table), client.meta.endpoint_url
+        )["Table"]
         self._types = {
             attribute["AttributeName"]: attribute["AttributeType"]
             for attribute in self._described["AttributeDefinitions"]
@@ -216,22 +219,15 @@ class _Sending:
     def flush(self) -> None:
         """Send the waiting items. If the service refuses the batch, its items are sent one by one."""
         puts, self._batch = list(self._batch.values()), {}
-        writes = [{"PutRequest": {"Item": put.item}} for put in puts]
         try:
-            while writes and not self._dry_run:
-                writes = self._send(writes)
+            if not self._dry_run:
+                batches.put(self._client, self.table, [put.item for put in puts])
             self.items += len(puts)
         except self._refusals():
             for put in puts:
                 self._put_one(put)
         if puts:
             self.reached = puts[-1].where
-
-    def _send(self, writes: list[Any]) -> list[Any]:
-        """Send a batch; returns the writes that the service left unprocessed."""
-        answer = self._client.batch_write_item(RequestItems={self.table: writes})
-        left: list[Any] = next(iter(answer["UnprocessedItems"].values()), [])
-        return left
 
     def _put_one(self, put: _Put) -> None:
         try:

@@ -82,10 +82,10 @@ def tail(
     from hashrange.triggers.tail import Tail
 
     stop = threading.Event()
-    follower = attempt(lambda: Tail(clients, table, since))
+    follower = attempt(lambda: Tail(clients, table, since), endpoint_url)
     on_signals(stop.set)
     while not stop.is_set():
-        records = attempt(follower.poll)
+        records = attempt(follower.poll, endpoint_url)
         for record in records:
             _print(record, as_json=as_json, colour=False if no_color else None)
         if not records and (until_caught_up or stop.wait(poll_interval)):

@@ -67,17 +67,18 @@ def connect_loudly(endpoint_url: str, region: str | None) -> Clients:
     return connect(endpoint_url, region)
 
 
-def attempt(work: Callable[[], Any]) -> Any:
-    """The result of `work`; an error of it becomes a `ClickException` of one line."""
+def attempt(work: Callable[[], Any], endpoint_url: str) -> Any:
+    """The result of `work` with a server; an error of it becomes a `ClickException` of one line."""
     from hashrange.triggers import SERVICE_ERRORS, InvalidPattern, TriggerError
     from hashrange.triggers.source import explain
 
     try:
         return work()
-    except (TriggerError, InvalidPattern) as error:
+    except InvalidPattern as error:
         raise click.ClickException(str(error)) from error
-    except SERVICE_ERRORS as error:
-        raise click.ClickException(explain(error)) from error
+    except (TriggerError, *SERVICE_ERRORS) as error:
+        why = explain(error)
+        raise click.ClickException(why if endpoint_url in why else f"{endpoint_url}: {why}") from error
 
 
 def on_signals(stop: Callable[[], None]) -> None:
@@ -200,11 +201,11 @@ def run(
         options = _options(f"{function}@{table}", options_)
         return triggers.Worker(clients, table, triggers.load(function), options)
 
-    worker = attempt(start)
+    worker = attempt(start, endpoint_url)
     on_signals(stop.set)
     fields = {"function": function, "table": table, "endpoint": endpoint_url}
     _log.info("started", extra={"fields": fields})
-    totals = attempt(lambda: worker.run(stop))
+    totals = attempt(lambda: worker.run(stop), endpoint_url)
     ended = {"delivered": totals.delivered, "errors": totals.errors, "given_up": totals.discarded}
     _log.info("stopped", extra={"fields": ended})
 

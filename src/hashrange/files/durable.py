@@ -5,17 +5,51 @@ A file is durable once it was synced, its name once its directory was.
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Final
 
-_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+try:
+    from fcntl import F_FULLFSYNC, fcntl  # type: ignore[attr-defined, unused-ignore]
+except ImportError:  # it is macOS that has this
+    F_FULLFSYNC = None
+
+BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+"""The flag of `os.open` without which Windows writes a line's end as two bytes."""
+_UNKNOWN: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOTTY})
+
+
+def sync(descriptor: int) -> None:
+    """Make what was written to a file durable. Raises OSError.
+
+    On macOS `fsync` ends when the drive has the data, perhaps in its own memory; F_FULLFSYNC waits until the
+    drive has stored them. Source: Apple, fsync(2). Some file systems do not know F_FULLFSYNC.
+    """
+    if F_FULLFSYNC is not None:
+        try:
+            fcntl(descriptor, F_FULLFSYNC)
+            return
+        except OSError as error:
+            if error.errno not in _UNKNOWN:
+                raise
+    os.fsync(descriptor)
+
+
+def sync_drive(descriptor: int) -> None:
+    """Have the drive store what another program has synced by `fsync` alone, such as RocksDB its log.
+    `descriptor` is that of any file on the drive. Raises OSError.
+
+    rocksdict's RocksDB is built without HAVE_FULLFSYNC. F_FULLFSYNC flushes the whole drive.
+    """
+    if F_FULLFSYNC is not None:
+        sync(descriptor)
 
 
 def private(path: str | Path, flags: int) -> int:
     """Open a file; a new one only its owner may read. For `open(…, opener=private)`: whatever holds values of
     items, or secrets, is written so. Raises OSError."""
-    return os.open(path, flags | _BINARY, 0o600)
+    return os.open(path, flags | BINARY, 0o600)
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -24,7 +58,7 @@ def write_durably(path: Path, content: bytes) -> None:
     with open(new, "wb", opener=private) as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())
     new.replace(path)
     sync_directory(path.parent)
 
@@ -35,7 +69,7 @@ def sync_directory(directory: Path) -> None:
         return
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -131,6 +131,11 @@ class Load:
                     if not left:
                         break
                     await asyncio.sleep(_TRY_SECONDS)
+                else:
+                    raise CannotFill(
+                        f"The table {table} cannot be filled: {len(left)} items were left unprocessed "
+                        f"{_TRIES_MAX} times; give it more throughput."
+                    )
                 self.filled += len(numbers)
         finally:
             connection.close()

@@ -59,18 +59,18 @@ NO_ANSWER: Final = "NoAnswer"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where requests go. `signer` is botocore's, None without credentials."""
+    """Where requests go. `signer` is botocore's, None without credentials; `context` is for TLS."""
 
     url: str
     region: str
     signer: Any = None
+    context: ssl.SSLContext | None = None
 
     @property
-    def address(self) -> tuple[str, int, bool]:
-        """Its host, its port, and whether connections are encrypted."""
+    def address(self) -> tuple[str, int]:
+        """Its host and its port."""
         parts = urlsplit(self.url)
-        is_encrypted = parts.scheme == "https"
-        return parts.hostname or "", parts.port or (443 if is_encrypted else 80), is_encrypted
+        return parts.hostname or "", parts.port or (80 if self.context is None else 443)
 
     def head(self, operation: str, body: bytes) -> bytes:
         """The bytes of a request before its body."""
@@ -96,15 +96,19 @@ class Endpoint:
         return dict(request.headers.items())
 
 
-def endpoint(url: str, region: str | None, profile: str | None) -> Endpoint:
+def endpoint(
+    url: str, region: str | None, profile: str | None, authorities: str | None = None
+) -> Endpoint:
     """The endpoint at a URL, with the credentials of a profile or the environment, if there are any.
+    `authorities`: the file of those that are trusted in place of the machine's.
 
-    Raises `Unreachable` for what is no URL, or for a profile that does not exist.
+    Raises `Unreachable` for what is no URL, for a profile that does not exist, or for no file of authorities.
     """
     url = url.rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Unreachable(f"{url!r} is not the URL of an endpoint; give one such as http://127.0.0.1:8000.")
+    context = _context(authorities) if parts.scheme == "https" else None
     try:
         from botocore.auth import SigV4Auth
         from botocore.exceptions import BotoCoreError
@@ -112,7 +116,7 @@ def endpoint(url: str, region: str | None, profile: str | None) -> Endpoint:
     except ImportError:
         if profile is not None:
             raise Unreachable("--profile needs boto3; install it with: pip install boto3") from None
-        return Endpoint(url, region or "us-east-1")
+        return Endpoint(url, region or "us-east-1", context=context)
     try:
         session = Session(profile=profile)
         chosen = region or session.get_config_variable("region") or "us-east-1"
@@ -120,7 +124,14 @@ def endpoint(url: str, region: str | None, profile: str | None) -> Endpoint:
     except BotoCoreError as error:
         raise Unreachable(str(error)) from None
     signer = SigV4Auth(credentials, "dynamodb", chosen) if credentials is not None else None
-    return Endpoint(url, chosen, signer)
+    return Endpoint(url, chosen, signer, context)
+
+
+def _context(authorities: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        raise Unreachable(f"{authorities} is no file of certificates") from error
 
 
 class Connection:
@@ -149,9 +160,9 @@ class Connection:
 
     async def _exchange(self, sent: bytes) -> tuple[int, bytes]:
         if self._writer is None or self._writer.is_closing():
-            host, port, is_encrypted = self._to.address
-            context = ssl.create_default_context() if is_encrypted else None
-            self._reader, self._writer = await asyncio.open_connection(host, port, ssl=context)
+            host, port = self._to.address
+            opened = await asyncio.open_connection(host, port, ssl=self._to.context)
+            self._reader, self._writer = opened
         assert self._reader is not None
         self._writer.write(sent)
         incoming = _Incoming()
@@ -169,7 +180,8 @@ class Connection:
         """Close the connection. It may be used again."""
         if self._writer is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._writer.close()
+                # (`close` would wait for the other side to end TLS, longer than the loop runs)
+                self._writer.transport.abort()
             self._writer = None
 
 

@@ -75,6 +75,10 @@ class Local(Protocol):
         """The damage that was met since the store was opened, with the file and the remedy."""
         ...
 
+    def discard(self, wanted: bool) -> None:
+        """Whether to remove the directory when this engine is closed, if the engine has made it."""
+        ...
+
 
 def clock_of(engine: Engine) -> Clock:
     """The clock that a database over this engine follows, unless another one is given to it."""

@@ -22,17 +22,7 @@ the names is that of a module, which would hide it.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from hashrange.testing.blocks import Block, current, local
-    from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
-    from hashrange.testing.hook import RequestStopped, install
-    from hashrange.testing.mocking import mock_aws
-    from hashrange.testing.moments import LocalClock
-    from hashrange.testing.servers import Server, serving
-    from hashrange.testing.tables import DeclarationError, DeclarationWarning
-    from hashrange.testing.triggers import NoStream, Trigger
+from typing import TYPE_CHECKING, Final
 
 __all__ = [
     "Block",
@@ -73,8 +63,22 @@ _MODULES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+if TYPE_CHECKING:
+    from hashrange.testing.blocks import Block, current, local
+    from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
+    from hashrange.testing.hook import RequestStopped, install
+    from hashrange.testing.mocking import mock_aws
+    from hashrange.testing.moments import LocalClock
+    from hashrange.testing.servers import Server, serving
+    from hashrange.testing.tables import DeclarationError, DeclarationWarning
+    from hashrange.testing.triggers import NoStream, Trigger
+else:
+
+    def __getattr__(name):
+        module = _MODULES.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{module}"), name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

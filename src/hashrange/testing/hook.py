@@ -28,8 +28,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import botocore
-from botocore import handlers, hooks
+try:
+    import botocore
+    from botocore import handlers, hooks
+except ImportError as error:
+    raise ImportError(
+        "hashrange.local needs boto3, which is not installed; install it with: pip install boto3"
+    ) from error
 
 from hashrange import protocol
 from hashrange.client import ENDPOINT_URL, transport

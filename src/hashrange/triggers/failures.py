@@ -17,14 +17,13 @@ Source: Lambda Developer Guide, "Retaining discarded records for a DynamoDB even
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import orjson
 
-from hashrange.files.durable import private, sync_directory
+from hashrange.files.durable import private, sync, sync_directory
 from hashrange.triggers.checkpoints import create_table
 from hashrange.triggers.delivery import Reason
 from hashrange.triggers.events import Record, created_at, sequence_of
@@ -59,7 +58,7 @@ class FailureFile:
         with open(self._path, "ab", opener=private) as file:
             file.write(orjson.dumps(failure) + b"\n")
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         sync_directory(self._path.absolute().parent)  # after a crash the file's name must exist as well
 
 

@@ -20,14 +20,16 @@ from typing import Any, Final, Literal
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
+from botocore.parsers import ResponseParserError
 
 from hashrange.triggers.events import Record, created_at, record_of, sequence_of
 
 _log = logging.getLogger("hashrange.triggers")
 
 PAGE_RECORDS_MAX: Final = 1_000
-SERVICE_ERRORS: Final = (BotoCoreError, ClientError)
-"""The exceptions of boto3 for a service that refuses a request or cannot be reached."""
+_TEXT_MAX: Final = 500
+SERVICE_ERRORS: Final = (BotoCoreError, ClientError, ResponseParserError)
+"""The exceptions of boto3 for a service that refuses a request, cannot be reached, or is none."""
 
 INVENTED: Final = ("hashrange", "hashrange")
 """Credentials for servers that accept any."""
@@ -122,7 +124,7 @@ def explain(error: Exception) -> str:
     if isinstance(error, ClientError):
         answered = error.response.get("Error", {})
         return f"{answered.get('Code', 'error')}: {answered.get('Message', '')}".rstrip(": ")
-    return str(error) or type(error).__name__
+    return str(error)[:_TEXT_MAX] or type(error).__name__
 
 
 def table_streams(clients: Clients, table: str) -> tuple[list[StreamInfo], str | None]:

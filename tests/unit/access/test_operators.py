@@ -314,7 +314,7 @@ def test_commands_sign_with_the_keys_of_the_environment(plane: Plane) -> None:
     assert refused.exit_code == 1
     assert "this needs the role write, and yours is read" in refused.output
     assert run(plane, "writer", "clock", "advance", "1d").exit_code == 0
-    assert run(plane, "reader", "healthcheck").output == "ok\n"
+    assert run(plane, "reader", "healthcheck").stdout == "ok\n"
     stranger = " ".join(run(plane, "stranger", "clock", "show").output.split())
     assert "asks who you are (UnrecognizedClientException" in stranger
     assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in stranger

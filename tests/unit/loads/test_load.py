@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.database import Database
 from hashrange.faults import parse
-from hashrange.loads import items, mixes
+from hashrange.loads import items, making, mixes
 from hashrange.loads.items import Known
 from hashrange.loads.latencies import Latencies
 from hashrange.loads.making import Load
@@ -198,3 +198,14 @@ def test_percentiles_are_right_to_two_percent() -> None:
     for percent in (50, 95, 99):
         assert latencies.percentile(percent) == pytest.approx(percent / 100, rel=0.02)
     assert (latencies.count, latencies.longest) == (1_000, 1.0)
+
+
+def test_a_table_that_stays_without_items_is_not_filled(
+    endpoint: str, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(making, "_TRIES_MAX", 2)
+    monkeypatch.setattr(making, "_TRY_SECONDS", 0)
+    database.faults.add(parse("BatchWriteItem unprocessed"))
+    result = load(endpoint, "c", *SMALL)
+    assert result.exit_code == 1
+    assert "items were left unprocessed 2 times" in result.stderr

@@ -23,7 +23,7 @@ import orjson
 
 from hashrange.access.audit.entries import Ended, KeyNames, fields_of, incomplete_fields_of
 from hashrange.clock import show_moment
-from hashrange.files.durable import private
+from hashrange.files.durable import private, sync
 
 ENTRIES_MAX: Final = 20_000
 """The most entries that wait to be written."""
@@ -186,7 +186,7 @@ class AuditLog:
         left = memoryview(text)
         while left:
             left = left[os.write(self._file, left) :]
-        os.fsync(self._file)
+        sync(self._file)
         self._size += len(text)
         self.written += len(entries)
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hashrange.files import regular
-from hashrange.files.durable import private, sync_directory
+from hashrange.files.durable import private, sync, sync_directory
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
@@ -172,7 +172,7 @@ def _made(path: Path, key: bytes) -> bytes:
     with file:
         file.write(base64.b64encode(key) + b"\n")
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())
     sync_directory(path.parent)
     _log.info("made a key file", extra={"fields": {"file": str(path)}})
     return key

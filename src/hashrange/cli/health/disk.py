@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
+from hashrange.files.durable import sync
 from hashrange.storage.failures import DataDirectoryLocked, StorageError
 
 SYNCS: Final = 50
@@ -170,7 +171,7 @@ def sync_seconds(folder: Path) -> list[float]:
         while len(taken) < SYNCS and (not taken or time.perf_counter() - began < SYNC_SECONDS):
             start = time.perf_counter()
             file.write(bytes(BLOCK_BYTES))
-            os.fsync(file.fileno())
+            sync(file.fileno())
             taken.append(time.perf_counter() - start)
     return taken
 

@@ -24,7 +24,7 @@ Examples:
   hashrange doctor --data-dir /var/lib/hashrange --endpoint-url http://db.example:8000
   hashrange doctor --format json | jq -r 'select(.state != "ok").text'"""
 _STATE_WIDTH: Final = 9
-_PART_WIDTH: Final = 16
+_PART_WIDTH: Final = 19
 _WIDTH: Final = 110
 _COLORS: Final = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -29,12 +29,21 @@ LIBRARIES: Final = {
 }
 """The module of each distribution that the package depends on."""
 
-# Of each extra: the module, its distribution, and what needs it.
-_EXTRAS: Final = (
-    ("client", "boto3", "boto3", "use in process, S3, and the commands import, pull, stream and trigger"),
-    ("postgres", "psycopg", "psycopg", "serve --postgres"),
-    ("testing", "yaml", "PyYAML", "tables from templates, and serve --users, in YAML"),
-)
+EXTRAS: Final = {
+    "access": ({"cryptography": "cryptography", "PyYAML": "yaml"}, "serve --auth, and tls"),
+    "approximate": ({"numpy": "numpy", "usearch": "usearch"}, "SearchVectors with serve --vector-exact-max"),
+    "client": ({"boto3": "boto3"}, "use in process, and the commands import, pull, stream and trigger"),
+    "kinesis": ({"boto3": "boto3"}, "changes of tables to data streams of Kinesis"),
+    "postgres": ({"psycopg": "psycopg"}, "serve --postgres"),
+    "s3": ({"boto3": "boto3"}, "imports from and exports to S3"),
+    "testing": (
+        {"boto3": "boto3", "pytest": "pytest", "PyYAML": "yaml"},
+        "tests, and tables from templates in YAML",
+    ),
+    "vectors": ({"numpy": "numpy"}, "SearchVectors"),
+    "zstd": ({"backports.zstd": "backports.zstd"}, "imports of files that zstd compressed"),
+}
+"""The module of each distribution that an extra brings, and what the extra is for."""
 
 
 def findings() -> Iterator[Finding]:
@@ -43,9 +52,9 @@ def findings() -> Iterator[Finding]:
     yield Finding("hashrange", OK, f"{__version__} in {Path(hashrange.__file__).parent}")
     yield _hot_path()
     yield _libraries()
-    yield from (_extra(*extra) for extra in _EXTRAS)
-    if sys.version_info < (3, 14):
-        yield _extra("zstd", "backports.zstd", "backports.zstd", "imports of files that zstd compressed")
+    for extra, (modules, use) in EXTRAS.items():
+        if extra != "zstd" or sys.version_info < (3, 14):  # which has a module of its own
+            yield _extra(extra, modules, use)
 
 
 def _python() -> Finding:
@@ -87,10 +96,16 @@ def _libraries() -> Finding:
     return Finding("libraries", OK, ", ".join(versions))
 
 
-def _extra(extra: str, module: str, distribution: str, use: str) -> Finding:
-    part = f"extra {extra}"
-    try:
-        importlib.import_module(module)
-        return Finding(part, OK, f"{distribution} {metadata.version(distribution)}, for {use}")
-    except ImportError:
-        return Finding(part, OK, f"not installed; {distribution} is needed for {use}")
+def _extra(extra: str, modules: Mapping[str, str], use: str) -> Finding:
+    versions, lacking = [], []
+    for distribution, module in modules.items():
+        try:
+            importlib.import_module(module)
+            versions.append(f"{distribution} {metadata.version(distribution)}")
+        except ImportError:
+            lacking.append(distribution)
+    if lacking:
+        needed = "is needed" if len(lacking) == 1 else "are needed"
+        text = f"not installed; {' and '.join(lacking)} {needed} for {use}"
+        return Finding(f"extra {extra}", OK, text)
+    return Finding(f"extra {extra}", OK, f"{', '.join(versions)}, for {use}")

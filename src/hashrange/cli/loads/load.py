@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.loads.tables import Line, codes, milliseconds, plural, table
-from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
+from hashrange.cli.remote.asking import AWS, authorities, endpoint_option, tell_server
 from hashrange.loads import items, mixes, running, sending
 from hashrange.loads.making import CannotFill, Load, Made, Wanted
 from hashrange.loads.replay import CannotMake, make_table
@@ -73,7 +73,7 @@ exit status 1. On AWS a load costs what its requests cost. docs/load.md has more
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds make equal choices.")
 @click.option("--consistent", is_flag=True, help="Read with ConsistentRead, and verify that reads are new.")
 @click.option("--no-check", is_flag=True, help="Do not verify the answers.")
-@click.option("--region", help="Region in the signature.  [default: that of the profile or AWS_REGION]")
+@click.option("--region", help="Region of the signature.  [default: the profile's, or AWS_DEFAULT_REGION]")
 @click.option("--profile", help="Profile of the AWS CLI.")
 @endpoint_option("URL of the endpoint.")
 def command(
@@ -110,7 +110,7 @@ def command(
     tell_server(endpoint_url)
     run = _Run(wanted, is_own=table_name is None, keeps=keep_table)
     try:
-        run.run(sending.endpoint(endpoint_url, region, profile))
+        run.run(sending.endpoint(endpoint_url, region, profile, authorities()))
     except (sending.Unreachable, CannotMake, CannotFill) as error:
         raise click.ClickException(str(error)) from None
     if run.made is not None and run.made.wrong:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.loads.tables import Line, codes, milliseconds, plural, table
+from hashrange.cli.remote.asking import authorities, understanding
 from hashrange.loads import replay, running, sending
 from hashrange.loads.replay import CannotMake, Plan, Replay, Summary
 from hashrange.operations import REGISTRY
@@ -72,8 +73,9 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     is_flag=True,
     help="Exit with status 1 if a request ended otherwise, if none was sent, or if the recording is damaged.",
 )
-@click.option("--region", help="Region in the signature.  [default: that of the profile or AWS_REGION]")
+@click.option("--region", help="Region of the signature.  [default: the profile's, or AWS_DEFAULT_REGION]")
 @click.option("--profile", help="Profile of the AWS CLI.")
+@understanding("to")
 def command(
     file: Path,
     to: str,
@@ -100,7 +102,7 @@ def command(
     line = Line()
     try:
         with reader.open(file) as recording:
-            run = Replay(recording, sending.endpoint(to, region, profile), plan)
+            run = Replay(recording, sending.endpoint(to, region, profile, authorities()), plan)
             click.echo(f"Recorded: {recording.head.moment}, values {recording.head.values}", err=True)
             ended = running.run(run.run(), lambda: line.show(_progress(run.summary)))
             line.end()

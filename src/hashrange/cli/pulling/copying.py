@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hashrange.cli.remote import batches
 from hashrange.interchange.descriptions import Request, create_request, portable
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX
 
@@ -21,6 +22,10 @@ _OF_AWS: Final = "aws:"
 
 class Unlike(Exception):
     """The table is there already, with other keys; the text says which."""
+
+
+class Endless(Exception):
+    """A server's page ends where it began."""
 
 
 @dataclass(slots=True)
@@ -86,7 +91,7 @@ def _tags(source: Any, arn: str) -> Iterator[Any]:
         yield from (tag for tag in answer["Tags"] if not tag["Key"].startswith(_OF_AWS))
         if "NextToken" not in answer:
             return
-        start = {"NextToken": answer["NextToken"]}
+        start = _moved(start, {"NextToken": answer["NextToken"]})
 
 
 def make(target: Any, made: Plan) -> bool:
@@ -125,7 +130,7 @@ def copy_items(
 ) -> int:
     """Put up to `items_max` items of `table` into the table `name`, in the order of a Scan, which is that of
     hashes and so a random choice of partitions. Returns how many. Calls `progress` with the number of each
-    batch. Raises the errors of boto3.
+    batch. Raises as `batches.put`, and Endless.
     """
     copied = 0
     start: dict[str, Any] = {}
@@ -134,17 +139,17 @@ def copy_items(
         items = page["Items"]
         for first in range(0, len(items), BATCH_WRITE_ITEMS_MAX):
             batch = items[first : first + BATCH_WRITE_ITEMS_MAX]
-            _put(target, name, batch)
+            batches.put(target, name, batch)
             copied += len(batch)
             progress(len(batch))
         if "LastEvaluatedKey" not in page:
             break
-        start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        start = _moved(start, {"ExclusiveStartKey": page["LastEvaluatedKey"]})
     return copied
 
 
-def _put(target: Any, name: str, items: list[Any]) -> None:
-    writes: list[Any] = [{"PutRequest": {"Item": item}} for item in items]
-    while writes:
-        answer = target.batch_write_item(RequestItems={name: writes})
-        writes = answer["UnprocessedItems"].get(name, [])
+def _moved(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Where the next page starts. Raises Endless if that is where this one did."""
+    if before == after:
+        raise Endless(f"its pages do not end: the one after {after} ends there as well")
+    return after

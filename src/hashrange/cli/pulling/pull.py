@@ -48,7 +48,10 @@ _HINT: Final = (
 )
 @click.option("--profile", help="Profile of the AWS CLI, for the account.")
 @click.option("--endpoint-profile", help="Profile of the AWS CLI, for a server here that has users.")
-@click.option("--region", help="Region of the tables.  [default: that of the ARN, the profile or AWS_REGION]")
+@click.option(
+    "--region",
+    help="Region of the tables.  [default: that of the ARN, of the profile, or AWS_DEFAULT_REGION]",
+)
 @click.option(
     "--items",
     "items_max",
@@ -134,7 +137,7 @@ class _Pull:
         for table in tables:
             try:
                 self._pull(table)
-            except (copying.Unlike, *self._refusals) as error:
+            except (copying.Unlike, copying.Endless, *self._refusals) as error:
                 failures += 1
                 click.echo(f"{table}: {self._why(error)}", err=True)
         return failures

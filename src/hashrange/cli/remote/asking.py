@@ -4,8 +4,9 @@ All commands use the option, else AWS_ENDPOINT_URL_DYNAMODB, else AWS_ENDPOINT_U
 machine on the default port. The server's answer to GET / says where its admin plane is. Each command says on
 stderr which server it works on.
 
-An error of the plane becomes the command's error, with the plane's text. A server that speaks TLS is trusted
-as by the SDKs: AWS_CA_BUNDLE names the authorities, otherwise they are those of the machine.
+An error of the plane becomes the command's error, with the plane's text; so does an answer that no such
+server gives (`understood`). A server that speaks TLS is trusted as by the SDKs: AWS_CA_BUNDLE names the
+authorities, otherwise they are those of the machine.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import functools
 import http.client
 import os
 import sys
+import traceback
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
+import msgspec
 import orjson
 from click.core import ParameterSource
 
@@ -33,7 +37,7 @@ DEFAULT_ENDPOINT: Final = f"http://127.0.0.1:{DEFAULT_PORT}"
 AWS: Final = "aws"
 """The value of --endpoint-url that means Amazon DynamoDB."""
 
-ENDPOINT_VARIABLES: Final = ("HASHRANGE_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
+ENDPOINT_VARIABLES: Final = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
 TOKEN_VARIABLE: Final = "HASHRANGE_ADMIN_TOKEN"
 """The variable of the token, for servers whose admin plane has one. There is no option for it, because other
 users of the machine can read the options of a command."""
@@ -43,12 +47,19 @@ CA_VARIABLE: Final = "AWS_CA_BUNDLE"
 """The variable of the file with the authorities that are trusted; SDKs know it too."""
 # Before it answers, the server does the work that a change makes due, which may take long for large tables.
 _CHANGE_SECONDS_MAX: Final = 3_600.0
+_READ_SECONDS_MAX: Final = 60.0
 _HELLO_SECONDS_MAX: Final = 10.0
+_REASON_MAX: Final = 200
+_ANSWER_BYTES_MAX: Final = 256 << 20
+# What reading an answer raises that has other members, or values of other types, than it should.
+_UNREADABLE: Final = (
+    AttributeError, LookupError, RecursionError, TypeError, ValueError, msgspec.ValidationError,
+)  # fmt: skip
 
 
 def endpoint_option(text: str) -> Callable[[Any], Any]:
     """The option that says which server a command works on."""
-    return click.option(
+    option = click.option(
         "--endpoint-url",
         envvar=ENDPOINT_VARIABLES,
         show_envvar=True,
@@ -56,6 +67,36 @@ def endpoint_option(text: str) -> Callable[[Any], Any]:
         show_default=True,
         help=text,
     )
+    return lambda function: option(understanding("endpoint_url")(function))
+
+
+def understanding(parameter: str) -> Callable[[Any], Any]:
+    """Decorates a command that reads answers of the server which `parameter` names."""
+
+    def decorated(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            with understood(named[parameter]):
+                return function(*arguments, **named)
+
+        return call
+
+    return decorated
+
+
+@contextmanager
+def understood(server: str) -> Iterator[None]:
+    """Turn the errors of reading a server's answers into a click.ClickException, which says where they were
+    read: it may be a mistake of the command, too."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{os.path.basename(place.filename)}:{place.lineno}"
+        why = f"{type(error).__name__}: {error}"[:_REASON_MAX]
+        raise click.ClickException(
+            f"An answer of {server} cannot be understood ({why}, {where}); is it a server of DynamoDB's API?"
+        ) from error
 
 
 def plane_options(function: Any) -> Any:
@@ -63,7 +104,8 @@ def plane_options(function: Any) -> Any:
 
     @functools.wraps(function)
     def call(*arguments: Any, endpoint_url: str, admin_url: str | None, **named: Any) -> Any:
-        return function(*arguments, plane=_plane(endpoint_url, admin_url), **named)
+        with understood(admin_url or endpoint_url):
+            return function(*arguments, plane=_plane(endpoint_url, admin_url), **named)
 
     call = click.option(
         "--admin-url",
@@ -147,20 +189,32 @@ def hello(
         raise OSError(error) from error
 
 
+def authorities() -> str | None:
+    """The file of the authorities that are trusted, if the environment names one."""
+    return os.environ.get(CA_VARIABLE) or None
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the request, with its token, is for the server that was named."""
+
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
+
+
 def _opened(request: urllib.request.Request, seconds: float, certificate: str | None = None) -> Any:
     """The answer to a request. With `certificate`, a file, only a server that has this certificate is
     trusted, by any name. Raises as `urllib.request.urlopen`."""
     # Ignore proxies of the environment, because the address is usually a loopback address.
-    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({}), _NoRedirects()]
     if request.type == "https":
         # Imported here, because most servers are called without TLS.
         import ssl
 
-        authorities = certificate or os.environ.get(CA_VARIABLE) or None
+        trusted = certificate or authorities()
         try:
-            context = ssl.create_default_context(cafile=authorities)
+            context = ssl.create_default_context(cafile=trusted)
         except OSError as error:
-            raise OSError(f"{authorities} is no file of certificates") from error
+            raise OSError(f"{trusted} is no file of certificates") from error
         if certificate is not None:
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -205,8 +259,9 @@ def _plane_of(endpoint_url: str) -> str:
     return reachable(endpoint_url, admin_url)
 
 
-def reachable(endpoint_url: str, admin_url: str) -> str:
-    """The admin URL by which this machine reaches the plane; `admin_url` is that on the server's own machine.
+def reachable(endpoint_url: str, admin_url: str, *, is_here: bool = False) -> str:
+    """The admin URL by which this machine reaches the plane; `admin_url` is that on the server's own machine,
+    which with `is_here` is this one, at whatever address.
 
     The plane must be on the server's machine, because a command sends it the token from the environment.
     Raises click.ClickException.
@@ -215,7 +270,7 @@ def reachable(endpoint_url: str, admin_url: str) -> str:
     admin = _address(parts.hostname)
     if admin.is_unspecified or (parts.hostname == host and not admin.is_loopback):
         return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{parts.port}"
-    if admin.is_loopback and (host == "localhost" or _address(host).is_loopback):
+    if admin.is_loopback and (is_here or host == "localhost" or _address(host).is_loopback):
         return admin_url
     reach = "answers programs of its own machine only" if admin.is_loopback else "is at another address"
     raise click.ClickException(
@@ -246,8 +301,9 @@ def ask(
     headers = {"Content-Type": "application/json", **_credentials(method, f"{url}{path}", data or b"")}
     try:
         request = urllib.request.Request(f"{url}{path}", data=data, headers=headers, method=method)
-        with _opened(request, _CHANGE_SECONDS_MAX) as answer:
-            shown = orjson.loads(answer.read())
+        seconds = _READ_SECONDS_MAX if method == "GET" else _CHANGE_SECONDS_MAX
+        with _opened(request, seconds) as answer:
+            shown = orjson.loads(_body(answer))
     except urllib.error.HTTPError as error:
         with error:
             raise click.ClickException(_error_text(error)) from None
@@ -277,11 +333,11 @@ def health(
         except urllib.error.HTTPError as error:
             answer = error
         with answer:
-            shown = orjson.loads(answer.read())
+            shown = orjson.loads(_body(answer))
             status: int = answer.status
     except (http.client.HTTPException, ValueError) as error:
         raise OSError(error) from error
-    if not isinstance(shown, dict):
+    if not isinstance(shown, dict) or shown.keys().isdisjoint(("status", "error")):
         raise OSError(f"{admin_url} is not an admin plane")
     return status, shown
 
@@ -302,12 +358,19 @@ def _credentials(method: str, url: str, body: bytes) -> dict[str, str]:
     return {}
 
 
+def _body(answer: Any) -> bytes:
+    """The body of an answer. Raises as `read`, and ValueError for more than any server of Hashrange sends."""
+    body: bytes = answer.read(_ANSWER_BYTES_MAX + 1)
+    if len(body) > _ANSWER_BYTES_MAX:
+        raise ValueError(f"it is longer than {_ANSWER_BYTES_MAX} bytes")
+    return body
+
+
 def _error_text(error: urllib.error.HTTPError) -> str:
     """The text of an error answer, in any of its forms."""
-    body = error.read()
     try:
-        text = str(orjson.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
+        text = str(orjson.loads(_body(error))["error"])
+    except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError):
         text = ""
     if error.code == 401:
         why = f" ({text})" if "Exception: " in text else ""

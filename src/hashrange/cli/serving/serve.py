@@ -44,7 +44,7 @@ from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, all
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
-from hashrange.storage.capabilities import Remote, clock_of
+from hashrange.storage.capabilities import Local, Remote, clock_of
 from hashrange.storage.failures import StorageError
 
 if TYPE_CHECKING:
@@ -231,8 +231,7 @@ def command(
     _configure_logs(log_format, log_level, log_requests)
     server_settings, database_settings = _pick(ServerSettings, limits), _pick(Settings, limits)
     warns = _is_for_everybody(host, port, limits)
-    descriptors.raise_limit()
-    allocation.share_one_arena(os.environ)
+    _prepare_process()
     data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
     virtual = virtual_clock or virtual_clock_start is not None
@@ -252,6 +251,7 @@ def command(
             stack.callback(admin.close)
 
         def started(endpoint_url: str) -> None:
+            _keep(engine)
             fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
             secrets = Secrets(admin.console_link(), "" if admin_token else token) if admin else Secrets()
             announce(fields, region, log_format, secrets, host if warns else None, limits)
@@ -272,6 +272,16 @@ def command(
                 reload=reload,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _prepare_process() -> None:
+    descriptors.raise_limit()
+    allocation.share_one_arena(os.environ)
+
+
+def _keep(engine: Engine) -> None:
+    if isinstance(engine, Local):
+        engine.discard(False)
 
 
 def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
@@ -394,9 +404,11 @@ def _open(
 
     os.umask(0o077)  # only the owner may read the files that RocksDB writes
     try:
-        return EmbeddedEngine(data_dir, cache_bytes=cache_bytes)
+        engine = EmbeddedEngine(data_dir, cache_bytes=cache_bytes)
     except StorageError as error:
         raise click.ClickException(str(error)) from error
+    engine.discard(True)  # until the server has an endpoint: one that fails before leaves nothing behind
+    return engine
 
 
 def _over(engine: Engine, settings: Settings, clock: Clock, data_dir: Path | None) -> Database:

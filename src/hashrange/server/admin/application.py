@@ -29,7 +29,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from hashrange import __version__
+from hashrange import __version__, replaced
 from hashrange.access.audit import AuditLog
 from hashrange.access.users import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
 from hashrange.server.admin.guard import ROLE, Guard
@@ -277,7 +277,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _failure(request: Request, error: Exception) -> Response:
-    return json({"error": "internal error; the server's log tells more"}, 500)
+    return json({"error": replaced() or "internal error; the server's log tells more"}, 500)
 
 
 def subject_of(request: Request) -> Subject:

@@ -20,6 +20,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import orjson
+
+from hashrange import replaced
 from hashrange.database import Database
 from hashrange.server.access import is_loopback
 from hashrange.server.admin.entry import Entry
@@ -32,7 +35,10 @@ CONNECTIONS_MAX: Final = 16
 """The most connections of the admin plane at a time; `files.descriptors.RESERVED` includes them."""
 
 _BACKLOG_MAX: Final = 64
-_REFUSAL: Final = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_REFUSAL: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\n\r\n%b"
+)
 
 # RFC 6750, 2.1: the characters of a token in an Authorization header.
 _TOKEN: Final = re.compile(r"[-A-Za-z0-9._~+/]{16,}=*")
@@ -192,7 +198,7 @@ class AdminPort:
                 server.connection,
                 lambda: len(server.server_state.connections),
                 CONNECTIONS_MAX,
-                lambda: _REFUSAL,
+                lambda: _REFUSAL % (0, b""),
                 self._certificates,
                 make_room=server.make_room,
             )
@@ -200,8 +206,19 @@ class AdminPort:
             self._listener.open()
             await server.serve(sockets=[])
         except Exception:
-            _log.exception("admin plane failed")
+            _log.exception("admin plane failed", extra={"fields": {"cause": replaced() or "unknown"}})
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Say to everybody who connects why there is no plane."""
+        if self._listener is not None:  # (it ran: a server of its own answers)
             self._listening.close()
+            return
+        why = {"error": replaced() or "the admin plane could not be loaded; the server's log tells more"}
+        answer = _REFUSAL % (len(body := orjson.dumps(why)), body)
+        guests = Guests("admin", asyncio.Protocol, lambda: 1, 1, lambda: answer, self._certificates)
+        self._listener = Listener([self._listening], guests, self._loop)
+        self._listener.open()
 
     def _unwatch(self) -> None:
         if self._watching:

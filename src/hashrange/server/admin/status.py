@@ -19,7 +19,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange import __version__, form, pace
+from hashrange import __version__, form, pace, replaced
 from hashrange.access.users import NOBODY
 from hashrange.lab.metrics import families
 from hashrange.server.admin.application import Endpoint, audit_of, json, role_of, subject_of
@@ -56,9 +56,10 @@ async def _health(request: Request) -> Response:
     audit = audit_of(subject)
     silent = audit is not None and (audit.problem or audit.incomplete)
     observers = _failing_observers(subject)
+    other = replaced()
     leaps = background.leaps
     held_seconds = None if leaps is None else leaps.remaining_seconds
-    troubles = (failing, waiting, background.damages, problems, silent, observers)
+    troubles = (failing, waiting, background.damages, problems, silent, observers, other)
     is_degraded = any(troubles) or held_seconds is not None
     status = "degraded" if is_degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
@@ -83,6 +84,8 @@ async def _health(request: Request) -> Response:
         shown["cause"] = refusing
     elif missing is not None:
         shown["cause"] = f"{missing}: the store's contents are lost when this server ends, so copy them now"
+    elif other:
+        shown["cause"] = other
     if problems:
         shown["problems"] = problems
     if audit is not None and (audit.problem or audit.lost or audit.incomplete):

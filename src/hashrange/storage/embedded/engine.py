@@ -205,6 +205,10 @@ class EmbeddedEngine:
     def problems(self) -> list[str]:
         return [problem for problem in (self._damage, self._store.upkeep.problem) if problem]
 
+    def discard(self, wanted: bool) -> None:
+        """As `Local.discard`."""
+        self._store.discard(wanted)
+
     def close(self) -> None:
         if self._commits.close():
             atexit.unregister(self.close)

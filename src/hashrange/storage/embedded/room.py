@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from hashrange.files.durable import sync
 from hashrange.storage.failures import StorageError
 
 _MIB: Final = 1024 * 1024
@@ -112,7 +113,7 @@ def reserved(directory: Path) -> Iterator[None]:
             file.write(bytes(_PROBE_WRITTEN_BYTES))
             _allocate(file.fileno(), OPENING_BYTES + log_bytes(directory))
             file.flush()
-            os.fsync(file.fileno())
+            sync(file.fileno())
         yield
     finally:
         path.unlink(missing_ok=True)

@@ -115,6 +115,10 @@ class Store:
         """The files of the open store that somebody has removed; None if none is missing."""
         return self._disk.missing_files(db)
 
+    def discard(self, wanted: bool) -> None:
+        """As `Local.discard`."""
+        self._disk.discard(wanted)
+
     def close(self, broken: bool) -> None:
         """Close RocksDB. Raises StorageError if it reports an error, unless it is `broken` anyway."""
         cut_short = self.upkeep.stop(self.db)
@@ -144,7 +148,7 @@ class Store:
         cleared = self.upkeep.masked(view.cleared, batch.cleared)
         following = view.follow(list(records), cleared)
         if self._unsynced:
-            self.db.flush_wal(True)
+            self._sync_log()
             self._unsynced = False
         logged = batch.bytes <= self._logged_bytes_max
         write(self.db, lambda: writing(records), logged=logged)
@@ -159,8 +163,12 @@ class Store:
         """Make RocksDB's log durable, and note in STORE how far it goes. A batch is written only when the
         batch before it is durable: otherwise a crash could lose only the earlier batch, which would look like
         damage."""
-        self.db.flush_wal(True)
+        self._sync_log()
         self._disk.advance(self._batch_number, self.db.latest_sequence_number())
+
+    def _sync_log(self) -> None:
+        self.db.flush_wal(True)
+        self._disk.sync_drive()
 
     # The repair after a failed batch. A broken RocksDB is only read from.
 

@@ -7,11 +7,10 @@ file is written again from its beginning.
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from hashrange.files.durable import make_directory, private, sync_directory
+from hashrange.files.durable import make_directory, private, sync, sync_directory
 from hashrange.interchange import dynamodb_json
 from hashrange.interchange.compression import gzip_writer
 from hashrange.tables.backups import files
@@ -66,7 +65,7 @@ class Writing:
             return None
         self._gzip.close()
         self._file.flush()
-        os.fsync(self._file.fileno())
+        sync(self._file.fileno())
         self._file.close()
         name = files.data_name(self.number)
         path = self._folder / name

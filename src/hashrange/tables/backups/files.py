@@ -13,7 +13,6 @@ temporary.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hashrange.files.durable import private, sync_directory
+from hashrange.files.durable import private, sync, sync_directory
 from hashrange.files.regular import NotRegular, open_to_read
 
 FORMAT: Final = "hashrange-backup"
@@ -227,4 +226,4 @@ def _write(path: Path, content: bytes) -> None:
     with open(path, "wb", opener=private) as file:
         file.write(content)
         file.flush()
-        os.fsync(file.fileno())
+        sync(file.fileno())

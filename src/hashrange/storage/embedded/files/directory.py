@@ -27,6 +27,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -94,7 +95,10 @@ def open_directory(
 class DataDirectory:
     """A data directory in use by this process: locked until it is closed."""
 
-    __slots__ = ("_cache_bytes", "_directory", "_lock", "_mark", "_opened", "_write_buffer_bytes")
+    __slots__ = (
+        *("_cache_bytes", "_directory", "_lock", "_mark", "_opened", "_write_buffer_bytes"),
+        *("_discards", "_has_made", "_was_there"),
+    )
 
     def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
         """Raises DataDirectoryLocked, UnknownFormat, StorageError."""
@@ -103,6 +107,9 @@ class DataDirectory:
         self._write_buffer_bytes = write_buffer_bytes
         self._mark: OpenMark | None = None
         self._opened: Identity = (0, 0)  # the folder rocks
+        self._was_there = directory.exists()
+        self._has_made = False
+        self._discards = False
         try:
             make_directory(directory)
             self._lock: int | None = lock(directory)
@@ -168,6 +175,7 @@ class DataDirectory:
             if isinstance(error, UnreadableManifest):
                 raise StorageError(f"The new store in {directory} cannot be read: {error}.") from None
             raise
+        self._has_made = True
         return db
 
     def _open_rocks(self, *, create: bool) -> Rdict:
@@ -183,6 +191,11 @@ class DataDirectory:
     def missing_files(self, db: Rdict) -> str | None:
         """Which files of the store that was opened as `db` somebody has removed; None if all are there."""
         return missing(self._directory, self._opened, db)
+
+    def sync_drive(self) -> None:
+        """Make durable what RocksDB has synced. Raises OSError."""
+        if self._mark is not None:
+            self._mark.sync_drive()
 
     def advance(self, batch: int, sequence: int) -> None:
         """Note in STORE that everything up to this batch is durable."""
@@ -208,9 +221,15 @@ class DataDirectory:
         except Exception as error:
             raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
 
+    def discard(self, wanted: bool) -> None:
+        """Whether to remove the directory when it is closed, if this object has made it."""
+        self._discards = wanted and self._has_made and not self._was_there
+
     def close(self) -> None:
         """Unlock the directory. Close the store in it first."""
         self._close_mark()
+        if self._discards:  # while it is locked: afterwards another server may have it
+            shutil.rmtree(self._directory, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -30,7 +30,7 @@ from typing import Final, NamedTuple
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from hashrange.files.durable import write_durably
+from hashrange.files.durable import BINARY, sync, sync_drive, write_durably
 
 FORMAT_VERSION: Final = 3
 """The format of the data directories that this program makes."""
@@ -106,7 +106,7 @@ class OpenMark:
         """Raises OSError."""
         mark = Mark(True, store_id, 0, 0)
         self._before, self._after = mark.before(), mark.after()
-        self._descriptor = os.open(directory / NAME, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        self._descriptor = os.open(directory / NAME, os.O_RDWR | BINARY)
         self.batch = 0
 
     def advance(self, batch: int, sequence: int) -> None:
@@ -118,11 +118,15 @@ class OpenMark:
         except OSError:
             pass
 
+    def sync_drive(self) -> None:
+        """Make durable what RocksDB has synced. Raises OSError."""
+        sync_drive(self._descriptor)
+
     def close(self) -> None:
         """Make the mark durable, and close its file."""
         try:
             with contextlib.suppress(OSError):
-                os.fsync(self._descriptor)
+                sync(self._descriptor)
         finally:
             os.close(self._descriptor)
 
