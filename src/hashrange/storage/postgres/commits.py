@@ -46,7 +46,10 @@ from hashrange.storage.postgres.writer import Changed, NotSent, Undone, Writer
 
 _log = logging.getLogger(__name__)
 
-FORGOTTEN: Final = "this server was away for so long that the store has forgotten its last commit"
+FORGOTTEN: Final = (
+    "the store does not know this server's last commit: the server was away for more than a day, or an older "
+    "copy of the store was put back"
+)
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
 

@@ -24,9 +24,6 @@ from hashrange.storage.postgres.members import Member
 from hashrange.storage.postgres.wire.connections import Bytes, Numbers
 from hashrange.storage.postgres.wire.statements import Arguments, arrays_of
 
-GROUP_BITS: Final = 40
-"""A version is the number of an engine, followed by the number of its group in this many lower bits."""
-
 # A group waits for more bodies while each round of the event loop brings some, but not for all of them, so
 # that the server has something to do while PostgreSQL commits.
 _GATHERED_BODIES_MAX: Final = 16
@@ -35,11 +32,6 @@ _GATHERED_ROUNDS_MAX: Final = 8
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
 _LOOK, _PUT, _DELETE = 0, 1, 2
-
-
-def version_of(server: int, group: int) -> int:
-    """The version of the records that this group of this engine writes."""
-    return (server << GROUP_BITS) | group
 
 
 class State(Enum):

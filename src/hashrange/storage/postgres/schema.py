@@ -25,7 +25,7 @@ from hashrange.storage.postgres.wire.connections import (
 )
 from hashrange.storage.postgres.wire.opening import read_only_user
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
@@ -42,6 +42,10 @@ MIGRATIONS: Final[dict[int, str]] = {
         DROP TABLE {schema}.stamps_of_logs, {schema}.clock;
     """,
     6: "",
+    7: """
+        ALTER TABLE {schema}.server ALTER id DROP IDENTITY;
+        ALTER TABLE {schema}.server ALTER epoch DROP DEFAULT;
+    """,
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""

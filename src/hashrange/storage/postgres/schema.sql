@@ -11,15 +11,16 @@ CREATE TABLE {schema}.store (
 
 -- The engines that opened the store. `last_group` says which of its commits an engine made last, so that the
 -- outcome of one whose connection was cut can be looked up; `epoch` keeps a commit that is still on its way
--- from coming after that.
+-- from coming after that. All three are random numbers, which do not repeat when an older copy of the database is put
+-- back.
 CREATE TABLE {schema}.server (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    epoch bigint NOT NULL DEFAULT 0,
+    id bigint PRIMARY KEY,
+    epoch bigint NOT NULL,
     last_group bigint NOT NULL DEFAULT 0,
     seen timestamptz NOT NULL DEFAULT now()
 );
 
--- The records. `version` names the commit that wrote the record; no two commits have the same one.
+-- The records. `version` names the commit that wrote the record: a random number.
 CREATE TABLE {schema}.records (
     space bigint NOT NULL,
     partition bytea NOT NULL,
