@@ -17,7 +17,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
-from hashrange.storage.failures import CommitError, CommitFault, CommitUnknown
+from hashrange.storage.failures import CommitError, CommitFault, CommitUnknown, StoreOutgrown
 from hashrange.storage.loops import Loop
 from hashrange.storage.postgres.bodies import GroupTransaction
 from hashrange.storage.postgres.cache import Catalog, Key
@@ -37,6 +37,7 @@ from hashrange.storage.postgres.waiting import LockedRecords
 from hashrange.storage.postgres.wire.connections import (
     Lost,
     NeedsExclusive,
+    Outgrown,
     Refused,
     Retry,
     StoreBusy,
@@ -260,6 +261,10 @@ class Commits:
                 self._lose(group, [])
         except Retry:
             self._lose(group, list(group.reads))
+        except StoreOutgrown as error:
+            self._fail(group, error)
+        except Outgrown:
+            self._fail(group, self.turns.catalog.outgrow("has another format"))
         except (Undone, Refused) as error:
             with self.turns.lock:
                 self.refusal, self.refused_at = str(error), monotonic()

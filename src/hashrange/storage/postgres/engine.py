@@ -34,6 +34,7 @@ from hashrange.storage.failures import (
     CommitFault,
     StorageError,
     StoreClosed,
+    StoreOutgrown,
     Unsupported,
 )
 from hashrange.storage.loops import Done, Loop, Outcome, stopped
@@ -187,11 +188,15 @@ class PostgresEngine:
     def read(self, body: Callable[[Reader], T]) -> T:
         if self._turns.closed:
             raise StoreClosed
+        self._turns.catalog.check()
         return self._reads.read(body)
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
         if self._turns.closed:
             done(None, StoreClosed())
+            return
+        if self._turns.catalog.outgrown:
+            done(None, StoreOutgrown(self._turns.catalog.outgrown))
             return
         attempt = self._reads.attempt(body, done)
         if attempt.run(None):
@@ -306,7 +311,8 @@ class PostgresEngine:
         """Run a body again, as a task of the loop."""
         assert member.done is not None
         if isinstance(fetched, StorageError):
-            self._settled(member.done, None, commit_failed(str(fetched)))
+            outgrown = isinstance(fetched, StoreOutgrown)
+            self._settled(member.done, None, fetched if outgrown else commit_failed(str(fetched)))
             return
         self._run_member(member)
 
@@ -383,6 +389,8 @@ class PostgresEngine:
     # The store.
 
     def refusing(self) -> str | None:
+        if self._turns.catalog.outgrown:
+            return str(StoreOutgrown(self._turns.catalog.outgrown))
         broken = self._turns.broken
         return broken and broken + self._waits_for
 

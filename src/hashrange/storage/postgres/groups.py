@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from hashrange.storage.api import STAMP_BYTES
+from hashrange.storage.postgres import schema as schemas
 from hashrange.storage.postgres.bodies import GroupTransaction, Layer
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Key
 from hashrange.storage.postgres.direct import DirectTransaction, signed
@@ -226,6 +227,7 @@ class Group(Layer):
             last=self._last,
             body_stamp=signed(self._body_stamp) if self._body_stamp is not None else None,
             cleared=Numbers(sorted(self._deleted)),
+            format=schemas.FORMAT,
         )
 
     def _records(self) -> Arguments:

@@ -147,7 +147,10 @@ class SchemaTarget:
 
     def finish(self) -> None:
         schema = self._schema
-        self._ask(f"UPDATE {schema}.store SET program = %s, catalog = %s", (schemas.PROGRAM, self._version))
+        self._ask(
+            f"UPDATE {schema}.store SET program = %s, catalog = %s, needs = {schema}.needs()",
+            (schemas.PROGRAM, self._version),
+        )
         self._ask("COMMIT")
         with suppress(StorageError):  # otherwise autovacuum does it
             self._ask(f"ANALYZE {schema}.records")

@@ -53,9 +53,10 @@ class Turns:
         self.broken: str | None = None  # why writes are refused
 
     def check_usable(self) -> None:
-        """Raises StoreClosed, CommitFailed."""
+        """Raises StoreClosed, StoreOutgrown, CommitFailed."""
         if self.closed:
             raise StoreClosed
+        self.catalog.check()
         if self.broken is not None:
             raise commit_failed(self.broken)
 

@@ -351,8 +351,8 @@ class Writer:
             return fetched_of(Wanted(keys), rows, self._catalog)
         self.bodies_alone += 1
         lock = (statements.lock, (group.locks.wait_ms,))
-        catalog = (f"SELECT catalog FROM {statements.schema}.store", ())
-        [_, _, [(group.catalog,)]] = call_all(connection, [_BEGIN, lock, catalog])
+        [_, _, [(group.catalog, told)]] = call_all(connection, [_BEGIN, lock, (statements.told, ())])
+        self._catalog.note(group.catalog, told)
         return DirectTransaction(connection, statements, self._catalog)
 
     def _commit_held(

@@ -36,11 +36,12 @@ _CANCEL_SECONDS_MAX: Final = 2.0
 _BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY = 16, 17, 1001, 1016
 _UNKNOWN: Final = 0
 
-# SQLSTATEs. The first four are of `schema.sql`.
+# SQLSTATEs. The first five are of `schema.sql`.
 FENCED: Final = "HR002"
 CHANGED: Final = "HR004"
 EXCLUSIVE: Final = "HR005"
 BUSY: Final = "HR006"
+OUTGROWN: Final = "HR008"
 _RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock timeout
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
@@ -126,6 +127,10 @@ class StoreBusy(Retry):
 
 class Refused(Trouble):
     """PostgreSQL undid the transaction. The text says why."""
+
+
+class Outgrown(Refused):
+    """A newer program has upgraded the store."""
 
 
 class TimeIsUp(psycopg.OperationalError):
@@ -252,6 +257,8 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return NeedsExclusive(text)
     if state == BUSY:
         return StoreBusy(text)
+    if state == OUTGROWN:
+        return Outgrown(text)
     if state in _RETRIED:
         return Retry(text)
     if state == _READ_ONLY:
