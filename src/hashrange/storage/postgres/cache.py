@@ -33,6 +33,7 @@ Records = tuple[list[tuple[Place, bytes]], bool]
 """The records of a range, in order, and whether the range has no more."""
 
 CATALOG_SPACE: Final = 0
+_BEFORE_SPACES: Final = b"\xff" * 8
 
 # A record takes about this much memory beside its own bytes.
 _OVERHEAD_BYTES: Final = 300
@@ -145,7 +146,7 @@ class Catalog:
         StoreOutgrown."""
         state = self.state
         if version != state.version:
-            needs, _, cleared = told.partition(b"\0")
+            needs, _, cleared = told.partition(_BEFORE_SPACES)
             format_, *features_ = needs.split()
             if int(format_) != schemas.FORMAT:
                 raise self.outgrow(f"has format {int(format_)}")

@@ -35,6 +35,7 @@ from hashrange.storage.postgres.running import Held, run_alone, run_under_locks
 from hashrange.storage.postgres.turns import Turns
 from hashrange.storage.postgres.waiting import LockedRecords
 from hashrange.storage.postgres.wire.connections import (
+    OTHER_FORMAT,
     Lost,
     NeedsExclusive,
     Outgrown,
@@ -264,7 +265,7 @@ class Commits:
         except StoreOutgrown as error:
             self._fail(group, error)
         except Outgrown:
-            self._fail(group, self.turns.catalog.outgrow("has another format"))
+            self._fail(group, self.turns.catalog.outgrow(OTHER_FORMAT))
         except (Undone, Refused) as error:
             with self.turns.lock:
                 self.refusal, self.refused_at = str(error), monotonic()

@@ -88,6 +88,7 @@ def text_of(statements: str, schema: str) -> str:
     words = {
         "schema": schema,
         "format": FORMAT,
+        "padded_format": f"{FORMAT:8}",
         "lock": f"{_LOCK}, {key}",
         "drawing": f"{_LOCK + 2}, {key}",
         "stamping": f"{_LOCK + 3}, {key}",

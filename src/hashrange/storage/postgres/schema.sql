@@ -2,7 +2,7 @@
 -- in the place of {schema}. Names of parameters begin with in_, so that they are not taken for columns.
 
 -- One row. `catalog` changes whenever a record of space 0 or the set of cleared spaces changes, and with the format.
--- `needs` has the names of the features that the store needs, a space before each.
+-- `needs` has the names of the features that the store needs (see `needs` and `told`).
 CREATE TABLE {schema}.store (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     program text NOT NULL,
@@ -66,17 +66,18 @@ CREATE FUNCTION {schema}.stamp_bytes(in_stamp bigint) RETURNS bytea LANGUAGE sql
     SELECT int8send(in_stamp # '-9223372036854775808'::bigint)
 $$;
 
--- What each reader is told first: the version of the catalog; and the format, the needed features and, behind a zero
--- byte, the cleared spaces, 8 bytes each. In SQL, so that PostgreSQL makes it a part of the statement that calls it.
+-- What each reader is told first: the version of the catalog; and the format, the needed features and, behind eight
+-- bytes 0xff, the cleared spaces, 8 bytes each. Programs of format 7 take all of it for spaces, so it is padded: eight
+-- bytes of text are the number of no space. In SQL, so that PostgreSQL makes it a part of the statement that calls it.
 CREATE FUNCTION {schema}.told() RETURNS TABLE (catalog bigint, value bytea) LANGUAGE sql STABLE AS $$
-    SELECT s.catalog, '{format}'::bytea || s.needs || '\x00'::bytea
+    SELECT s.catalog, '{padded_format}'::bytea || s.needs || '\xffffffffffffffff'::bytea
         || coalesce((SELECT string_agg(int8send(c.space), '') FROM {schema}.cleared c), '')
     FROM {schema}.store s
 $$;
 
 -- The names of the features that the store needs, for the table `store`.
 CREATE FUNCTION {schema}.needs() RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg('\x20'::bytea || r.sort, '' ORDER BY r.sort), '')
+    SELECT coalesce(string_agg(repeat(' ', 8 - length(r.sort) % 8)::bytea || r.sort, '' ORDER BY r.sort), '')
     FROM {schema}.records r WHERE r.space = 0 AND r.partition = 'needs'
 $$;
 

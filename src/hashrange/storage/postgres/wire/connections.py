@@ -16,7 +16,7 @@ from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 
-from hashrange.storage.failures import StorageError, StoreClosed
+from hashrange.storage.failures import StorageError, StoreClosed, StoreOutgrown
 from hashrange.storage.postgres.wire.arrays import pack_bytes, pack_numbers
 
 R = TypeVar("R")
@@ -36,12 +36,13 @@ _CANCEL_SECONDS_MAX: Final = 2.0
 _BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY = 16, 17, 1001, 1016
 _UNKNOWN: Final = 0
 
-# SQLSTATEs. The first five are of `schema.sql`.
+# SQLSTATEs. Those that begin with HR are of `schema.sql`.
 FENCED: Final = "HR002"
 CHANGED: Final = "HR004"
 EXCLUSIVE: Final = "HR005"
 BUSY: Final = "HR006"
-OUTGROWN: Final = "HR008"
+# `commit_group` was told another format; or a function has other parameters now.
+_OUTGROWN: Final = frozenset({"HR008", "42883"})
 _RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock timeout
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
@@ -131,6 +132,9 @@ class Refused(Trouble):
 
 class Outgrown(Refused):
     """A newer program has upgraded the store."""
+
+
+OTHER_FORMAT: Final = "has another format"
 
 
 class TimeIsUp(psycopg.OperationalError):
@@ -257,7 +261,7 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return NeedsExclusive(text)
     if state == BUSY:
         return StoreBusy(text)
-    if state == OUTGROWN:
+    if state in _OUTGROWN:
         return Outgrown(text)
     if state in _RETRIED:
         return Retry(text)
@@ -357,6 +361,8 @@ class Pool:
             except Lost as error:
                 if last:
                     raise unreachable(str(error)) from None
+            except Outgrown:
+                raise StoreOutgrown(OTHER_FORMAT) from None
             except (Retry, Refused) as error:
                 raise StorageError(f"PostgreSQL refused a read: {error}") from None
         raise AssertionError("not reached")
