@@ -246,6 +246,8 @@ class Commits:
         except Changed as changed:
             with self.turns.lock:
                 self.turns.contention.add(changed.keys)
+                if changed.keys:
+                    self.turns.contention.note(lost=True)
             self._lose(group, changed.keys)
         except NeedsExclusive:
             if group.locks.keys:
@@ -296,6 +298,7 @@ class Commits:
         """A group was committed. Needs the lock. An event loop that defers commits sends the next one later:
         the answers lead to new requests, which can join it."""
         self.turns.know(group)
+        self.turns.contention.note(lost=False)
         is_submitted = any(member.done is not None for member in group.members)
         self.turns.end(release=not (is_submitted and self._loop.is_limited))
 

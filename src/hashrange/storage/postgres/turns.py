@@ -82,7 +82,7 @@ class Turns:
         below = self.committing
         if below is not None and not below.is_fixed:
             below = None  # a later body of that group could still change what this one would read
-        txn = GroupTransaction(self.collecting, below, self.cache, state, self.contention.keys)
+        txn = GroupTransaction(self.collecting, below, self.cache, state, self.contention.contended())
         return run_into(self.collecting, txn, member, store_is_busy=self.waiting.store_is_busy)
 
     def release(self) -> None:
