@@ -298,7 +298,8 @@ class Commits:
         """A group was committed. Needs the lock. An event loop that defers commits sends the next one later:
         the answers lead to new requests, which can join it."""
         self.turns.know(group)
-        self.turns.contention.note(lost=False)
+        if not group.locks.keys:
+            self.turns.contention.note(lost=False)
         is_submitted = any(member.done is not None for member in group.members)
         self.turns.end(release=not (is_submitted and self._loop.is_limited))
 
@@ -389,7 +390,7 @@ class Commits:
         pause_seconds = _PAUSE_SECONDS_MIN
         while True:
             try:
-                last = self.writer.connect_again()
+                last = self.writer.connect_again(max(until - monotonic(), 0.0))
                 break
             except BaseException as error:
                 # Whatever it is: callers wait for the connection, and would hear of nothing else.

@@ -23,6 +23,7 @@ Refuses to know: the bodies of a group, caches.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final
@@ -138,13 +139,19 @@ class Writer:
         """A number from 1 to 2^63 - 1 that nobody draws again, at one in 10^18 for each comparison."""
         return self._random.getrandbits(63) or 1
 
-    def connect_again(self) -> int | None:
+    def connect_again(self, left_seconds: float = math.inf) -> int | None:
         """Connect, and fence all that is still on its way; returns the version of the last group that was
-        committed, None if nobody knows it any more. Raises Refused; Lost, also for whatever else fails: who
-        waits for the connection tries again, and would never hear of any other error."""
+        committed, None if nobody knows it any more. Ends about when the time is over. Raises Refused; Lost,
+        also for whatever else fails: who waits for the connection tries again, and would never hear of any
+        other error."""
         self.close()
         try:
-            connection = connect(self._url, name=self._name, seconds_max=self._seconds_max)
+            connection = connect(
+                self._url,
+                name=self._name,
+                seconds_max=min(self._seconds_max, max(left_seconds, 1.0)),
+                connect_seconds=left_seconds,
+            )
             try:
                 server, epoch, known = self._take_row(connection)
                 with translated(connection):
@@ -164,6 +171,7 @@ class Writer:
         if self.connected_to not in ("", place):
             _log.warning("connected to %s, no longer to %s", place, self.connected_to)
         self.connected_to = place
+        connection.seconds_max = self._seconds_max
         self._connection = connection
         self._line = line
         return known

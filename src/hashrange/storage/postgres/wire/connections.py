@@ -32,6 +32,12 @@ _PARAMETERS: Final[dict[str, Any]] = {
     # Of several hosts, the primary. A standby is refused even as the only one: its records are out of date.
     "target_session_attrs": "read-write",
 }
+# In a database without an encoding (SQL_ASCII), the driver would return bytes as texts.
+_ENCODING: Final[dict[str, Any]] = {"client_encoding": "UTF8"}
+_FULL: Final = re.compile(
+    r"too many clients|too many connections|remaining connection slots|no more connections allowed"
+)
+_CONNECT_SECONDS_MIN: Final = 2
 _CANCEL_SECONDS_MAX: Final = 2.0
 _BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY = 16, 17, 1001, 1016
 _UNKNOWN: Final = 0
@@ -178,13 +184,19 @@ def _limited(gen: PQGen[R], seconds_max: float) -> PQGen[R]:
     raise TimeIsUp(f"PostgreSQL has not answered for {seconds_max:g} seconds")
 
 
-def connect(url: str, *, name: str = "hashrange", seconds_max: float = math.inf) -> Connection:
-    """A new connection, in autocommit mode, that waits `seconds_max` for each answer. Raises `Lost`."""
+def connect(
+    url: str, *, name: str = "hashrange", seconds_max: float = math.inf, connect_seconds: float = math.inf
+) -> Connection:
+    """A new connection, in autocommit mode, that waits `seconds_max` for each answer. To connect to a host
+    takes at most `connect_seconds`, but at least the driver's two. Raises `Lost`."""
     try:
+        given = {**_PARAMETERS, "application_name": name, **conninfo_to_dict(url), **_ENCODING}
+        if connect_seconds < int(given["connect_timeout"]):
+            given["connect_timeout"] = max(math.ceil(connect_seconds), _CONNECT_SECONDS_MIN)
         connection = Connection.connect(
             autocommit=True,
             prepare_threshold=None,  # PgBouncer may give each transaction another connection of its own
-            **{**_PARAMETERS, "application_name": name, **conninfo_to_dict(url)},
+            **given,
         )
     except psycopg.Error as error:
         text = hide_password(_text(error))
@@ -389,6 +401,12 @@ def refused(error: Trouble) -> StorageError:
 
 
 def unreachable(cause: str) -> StorageError:
+    if _FULL.search(cause):
+        return StorageError(
+            f"PostgreSQL lets no more connections in: {cause}. Each server needs up to nine. Raise "
+            "max_connections of PostgreSQL, or the CONNECTION LIMIT of the role or the database; or put "
+            "PgBouncer in between."
+        )
     return StorageError(
         f"PostgreSQL does not answer: {cause}. Check that it runs and takes connections; requests work again "
         "as soon as it does."
