@@ -82,8 +82,14 @@ class Turns:
         below = self.committing
         if below is not None and not below.is_fixed:
             below = None  # a later body of that group could still change what this one would read
-        txn = GroupTransaction(self.collecting, below, self.cache, state, self.contention.contended())
-        return run_into(self.collecting, txn, member, store_is_busy=self.waiting.store_is_busy)
+        txn = GroupTransaction(self.collecting, below, self.cache, state, self.contention.keys)
+        return run_into(
+            self.collecting,
+            txn,
+            member,
+            store_is_busy=self.waiting.store_is_busy,
+            cautious=self.contention.is_general,
+        )
 
     def release(self) -> None:
         """Let the commit thread take the collecting group when it is its turn."""

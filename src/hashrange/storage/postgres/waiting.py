@@ -5,7 +5,7 @@ CONTENDED_SECONDS. A body that reads it does not run over known records, which w
 waits, with the addresses of everything it reads. When their turn comes, the records of all waiting bodies are
 locked, in the order of their addresses, and fetched; the bodies run, and commit. A body that reads more than
 was locked waits again. So one hot record neither starves nor slows down the other bodies. If more than
-LOST_SHARE_MAX of the groups fail, all records count as contended.
+LOST_SHARE_MAX of the groups fail, all bodies that only update records wait for the locks of these records.
 
 A body that reads more than records waits for the lock of the store. It has a commit of its own.
 
@@ -26,7 +26,7 @@ from hashrange.storage.postgres.members import Member
 
 CONTENDED_SECONDS: Final = 2.0
 LOST_SHARE_MAX: Final = 0.1
-"""If other engines make more groups than this share fail, all bodies wait for locks for a while. That takes a
+"""If other engines make more groups than this share fail, bodies wait for locks for a while. That takes a
 round trip more, and so costs more than some lost groups: two engines that change 100,000 records lose 6 %."""
 _LOSSES_MIN: Final = 8
 _OUTCOMES_MAX: Final = 64
@@ -34,23 +34,10 @@ _OUTCOMES_MAX: Final = 64
 STORE_MS_MAX: Final = 1_600
 
 
-class _Everything(dict[Key, float]):
-    """All records."""
-
-    def __bool__(self) -> bool:
-        return True
-
-    def __contains__(self, key: object) -> bool:
-        return True
-
-
-_EVERYTHING: Final = _Everything()
-
-
 class Contention:
     """The contended records of an engine, each with the time when that ends; and the records that were lost
     once. Where several engines change the same few hundred records, hardly any record is lost twice, but one
-    lost record fails a whole group: then all records are contended."""
+    lost record fails a whole group: then `is_general`."""
 
     __slots__ = ("_all_until", "_losses", "_outcomes", "keys", "lost")
 
@@ -60,9 +47,10 @@ class Contention:
         self._outcomes = self._losses = 0
         self._all_until = 0.0
 
-    def contended(self) -> Mapping[Key, float]:
-        """The records that may be read under locks only."""
-        return _EVERYTHING if self._all_until else self.keys
+    @property
+    def is_general(self) -> bool:
+        """Whether all records count as contended."""
+        return self._all_until > 0.0
 
     def note(self, *, lost: bool) -> None:
         """Note the outcome of a group that had no locks: other engines have changed a record that it read,
