@@ -81,13 +81,13 @@ def test_few_groups_are_lost_to_the_other_engine(engines: list[PostgresEngine], 
     for turn in range(groups):
         add(engines[turn % 2], chance.sample(COUNTERS, GROUP))
     assert sum_of(engines[0]) == groups * GROUP
-    assert losses(engines) <= 0.1 * groups
+    assert losses(engines) <= 0.2 * groups
     # After a while each engine finds out whether it is still so.
     clock.seconds += waiting.CONTENDED_SECONDS + 1
     before = losses(engines)
     for turn in range(groups):
         add(engines[turn % 2], chance.sample(COUNTERS, GROUP))
-    assert 0 < losses(engines) - before <= 0.1 * groups
+    assert 0 < losses(engines) - before <= 0.2 * groups
 
 
 def test_engines_that_do_not_meet_take_no_locks(engines: list[PostgresEngine], clock: Clock) -> None:
