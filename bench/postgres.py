@@ -5,8 +5,9 @@ server with the embedded engine. It fills all of them, and sends the same reques
 pgbench does the same work in plain SQL. A row shows the requests a second, the CPU time of a request in the
 servers, in PostgreSQL and in the generator, and the statements for each request.
 
-The workloads put, get, spread (counters) and hot (one counter) use plain tables; put-index a table with a
-global index; put-all and spread-all tables with a global index, a stream and recovery.
+The workloads put, get, spread (counters), few (500 of the counters) and hot (one counter) use plain tables;
+put-index a table with a global index; put-all and spread-all tables with a global index, a stream and
+recovery.
 
 Values are random, because equal ones shrink PostgreSQL's log. The items have 100,000 keys, and so have the
 counters. Everything shares the cores of one machine: compare the rows of one run, not different runs.
@@ -50,10 +51,12 @@ ADMIN_PORT: Final = "admin-port"  # a file of a server's directory
 ITEMS, COUNTERS = "bench_items", "bench_counters"
 INDEXED, ITEMS_WITH_ALL, COUNTERS_WITH_ALL = "bench_indexed", "bench_items_all", "bench_counters_all"
 INDEX_KEYS: Final = 1_000
+FEW_KEYS: Final = 500
 TABLES: Final = {
     "put": ITEMS,
     "get": ITEMS,
     "spread": COUNTERS,
+    "few": COUNTERS,
     "hot": COUNTERS,
     "put-index": INDEXED,
     "put-all": ITEMS_WITH_ALL,
@@ -264,7 +267,7 @@ def _fill(port: int, tables: Sequence[str]) -> None:
 
 
 def _request(workload: str, noise: random.Random) -> Request:
-    number = noise.randrange(KEYS)
+    number = noise.randrange(FEW_KEYS if workload == "few" else KEYS)
     name = TABLES[workload]
     if workload.startswith("put"):
         return Request("PutItem", {"TableName": name, "Item": _item(number, noise)})

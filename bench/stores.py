@@ -68,6 +68,7 @@ WORKLOADS: Final[dict[str, tuple[bool, Callable[[Random], Body]]]] = {
     "put": (True, _putter),
     "get": (False, _getter),
     "counter, 100,000 keys": (True, lambda random: _counter(random, KEYS)),
+    "counter, 500 keys": (True, lambda random: _counter(random, 500)),
     "counter, one key": (True, lambda random: _counter(random, 1)),
 }
 

@@ -321,10 +321,12 @@ NAME_EMPTY: Final = "Empty attribute name"
 INTERNAL: Final = "Internal server error"
 
 
-def unacknowledged(cause: Exception) -> InternalServerError:
+def unacknowledged(cause: Exception) -> ServiceError:
     """The client's error for a commit that failed or whose outcome is unknown. The cause is set here because
     a compiled `raise ... from` does not set it."""
-    answer = InternalServerError(INTERNAL)
+    answer: ServiceError = InternalServerError(INTERNAL)
+    if getattr(cause, "is_final", False):
+        answer = ServiceUnavailable(str(cause))
     answer.__cause__ = cause
     return answer
 

@@ -153,7 +153,7 @@ CHECKED = {"ConditionCheck": T | {"Key": KEY} | ABSENT}
 REFUSED: list[tuple[str, dict[str, Any], dict[str, float]]] = [
     ("PutItem", T | {"Item": ITEM} | ABSENT, {"table": 3}),
     ("PutItem", T | {"Item": KEY} | ABSENT, {"table": 3}),
-    ("PutItem", T | {"Item": LARGER} | ABSENT, {"table": 3}),
+    ("PutItem", T | {"Item": LARGER} | ABSENT, {"table": 5}),
     ("PutItem", T | {"Item": ITEM | NOWHERE} | PRESENT, {"table": 1}),
     ("UpdateItem", UPDATE | {"Key": NOWHERE} | PRESENT, {"table": 1}),
     ("UpdateItem", UPDATE | ABSENT, {"table": 3}),

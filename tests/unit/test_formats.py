@@ -145,7 +145,7 @@ def test_everything_is_there_after_the_migration(old: Old) -> None:
     assert result.exit_code == 0, result.output
     assert f"was brought over from format {old.version}" in result.output
     assert sorted(path.name for path in old.data.iterdir()) == ["FORMAT", "STORE", "rocks"]
-    assert (old.data / "FORMAT").read_text() == "hashrange data 3\n"
+    assert (old.data / "FORMAT").read_text() == "hashrange data 4\n"
     old.assert_answers_as_before()
     assert invoke("check", old.data).output.endswith(f"no damage in {old.data}\n")
     again = invoke("migrate", old.data)

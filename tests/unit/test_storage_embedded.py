@@ -106,7 +106,7 @@ def test_a_directory_is_locked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("FORMAT", b"hashrange data 4\n", "has format 4; this program knows formats up to 3. Use a newer"),
+        ("FORMAT", b"hashrange data 5\n", "has format 5; this program knows formats up to 4. Use a newer"),
         ("FORMAT", b"something else", "was not written by Hashrange"),
         ("FORMAT", b"\xff\xfe", "was not written by Hashrange"),
         ("diary.txt", b"", "not empty and is not a Hashrange data directory .it holds 'diary.txt'"),
@@ -123,7 +123,7 @@ def test_an_unfinished_start_and_a_fresh_volume_are_accepted(tmp_path: Path) -> 
     (tmp_path / "lost+found").mkdir()
     (tmp_path / "FORMAT.new").write_text("hash")
     EmbeddedEngine(tmp_path).close()
-    assert (tmp_path / "FORMAT").read_text() == "hashrange data 3\n"
+    assert (tmp_path / "FORMAT").read_text() == "hashrange data 4\n"
 
 
 def test_a_file_in_the_way(tmp_path: Path) -> None:

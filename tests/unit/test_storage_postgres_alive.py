@@ -4,8 +4,10 @@ all goes on."""
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterator
+from time import monotonic
 from typing import Any, Final
 
 import psycopg
@@ -20,7 +22,7 @@ from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, get, put
 from hashrange.storage.failures import CommitError, CommitFailed, StorageError
-from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres import PostgresEngine, upkeep
 from hashrange.storage.postgres.fetching import Wanted
 from hashrange.storage.postgres.wire.connections import Lost
 from proxy import Proxy
@@ -123,7 +125,7 @@ def test_a_write_ends_although_the_standby_is_gone(
     outcomes.wait()
     assert [isinstance(error, CommitError) for error in outcomes.errors] == [True]
     while "; " not in (engine.refusing() or ""):
-        engine.upkeep()  # it looks at what waits, which there is at each try to connect
+        engine._watch.look()  # it looks at what waits, which there is at each try to connect
     assert "a synchronous standby does not confirm" in (engine.refusing() or "")
     with pytest.raises(CommitFailed):
         engine.write(add)
@@ -146,12 +148,49 @@ def test_a_commit_that_takes_long_is_a_problem(
     outcomes = Outcomes(1)
     engine.submit(lambda txn: txn.put(7, P, b"a", b"2"), outcomes)
     while "standby does not confirm" not in "".join(engine.problems()):
-        engine.upkeep()
+        engine._watch.look()
     assert engine.commit_seconds() > 0.0
     administrator.wait_for_standby("")
     outcomes.wait()
     assert outcomes.errors == []
     assert engine.problems() == []
+    engine.close()
+
+
+def test_the_missing_standby_is_named_whoever_else_waits(
+    cluster: postgres.Cluster, administrator: Administrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Background work may wait for a commit on the thread that calls `upkeep`, and call it no more."""
+    monkeypatch.setattr(upkeep, "_LOOK_SECONDS", 0.01)
+    engine = PostgresEngine(cluster.url, schema=postgres.new_schema(), answer_seconds=ANSWER_SECONDS)
+    engine.upkeep()
+    administrator.wait_for_standby("gone")
+    with pytest.raises(CommitError):
+        engine.write(add)
+    while "a synchronous standby does not confirm" not in (engine.refusing() or ""):
+        pass
+    administrator.wait_for_standby("")
+    writable(engine)
+    engine.close()
+
+
+def test_a_postgres_that_answers_nothing_is_a_problem_without_a_commit(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = PostgresEngine(proxy.url, schema=postgres.new_schema(), answer_seconds=16.0)
+    proxy.hold("requests", "answers")
+    engine.clock._measured = -math.inf  # long ago
+    looking = threading.Thread(target=engine._watch.look)
+    looking.start()
+    while not engine._watch.silent_seconds():
+        pass
+    assert engine.problems() == []
+    with monkeypatch.context() as later:
+        later.setattr(upkeep, "monotonic", lambda: monotonic() + 3.0)
+        assert engine.problems() == ["PostgreSQL has not answered for 3 seconds"]
+    proxy.pass_on()
+    looking.join()
+    assert (engine.problems(), engine._watch.silent_seconds()) == ([], 0.0)
     engine.close()
 
 

@@ -209,15 +209,14 @@ def test_the_rows_of_engines_long_gone_are_removed(open_engine: Opener, postgres
     first, second = open_engine(), open_engine()
     put(first, 7, P, b"a", b"1")
     put(second, 7, P, b"b", b"1")
-    gone, ended = servers(postgres_url, name)
+    gone, ended = first._writer.server, second._writer.server
     first.close()
     second.close()
     grow_old(postgres_url, name, gone)
     third = open_engine()
-    assert servers(postgres_url, name)[:-1] == [ended]
+    assert set(servers(postgres_url, name)) == {ended, third._writer.server}
     put(third, 7, P, b"a", b"2")
     assert get(third, 7, P, b"a") == b"2"
-    assert max(servers(postgres_url, name)) > ended  # no number is given twice: it is a part of versions
 
 
 def test_an_engine_whose_row_was_removed_goes_on(open_engine: Opener, postgres_url: str, name: str) -> None:
@@ -225,10 +224,10 @@ def test_an_engine_whose_row_was_removed_goes_on(open_engine: Opener, postgres_u
     put(engine, 7, P, b"n", b"0")
     add = adding(8)
     for number, body in enumerate((add, alone(add)), 1):
-        before = servers(postgres_url, name)
-        grow_old(postgres_url, name, engine._writer.server)
+        gone = engine._writer.server
+        grow_old(postgres_url, name, gone)
         open_engine()
-        assert set(servers(postgres_url, name)).isdisjoint(before[-1:])
+        assert gone not in servers(postgres_url, name)
         assert engine.write(body) == number
         assert engine._writer.server in servers(postgres_url, name)
     assert [value for _, _, value in rows(engine, 8)] == [b"1", b"2"]
@@ -250,7 +249,7 @@ def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
             with psycopg.connect(postgres_url) as connection:
                 connection.execute(f"DELETE FROM {name}.server")
 
-    with faults.at(engine, "after", stand_still), pytest.raises(CommitUnknown, match="for so long"):
+    with faults.at(engine, "after", stand_still), pytest.raises(CommitUnknown, match="does not know"):
         engine.write(body)
     assert engine.write(body) == 1  # the cut came before PostgreSQL had committed
     assert [value for _, _, value in rows(engine, 8)] == [b"1"]

@@ -14,6 +14,7 @@ import pytest
 import postgres
 from hashrange.storage.contract.records import Outcomes, P
 from hashrange.storage.postgres import PostgresEngine
+from hashrange.storage.postgres.waiting import Contention
 
 SPACE: Final = 7
 FIRST, SECOND = b"c", b"p"
@@ -74,8 +75,8 @@ class Store:
         self.engines[0].write(body)
         for engine in self.engines:
             engine.write(lambda txn: [txn.get(SPACE, P, sort) for sort in records])
-            engine._turns.contention.keys.clear()
-            engine._turns.contention.lost.clear()
+            # Bodies under locks may wait in a circle: decision 17 says when.
+            engine._turns.contention = Contention()
 
     def run(self, bodies: list[Callable[[Any], None]], held: list[bytes]) -> None:
         """Have each engine commit one of the bodies while others have locked some records, or make them where

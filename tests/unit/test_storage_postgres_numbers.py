@@ -188,6 +188,9 @@ def test_a_store_of_format_5_goes_on(postgres_url: str) -> None:
             "CREATE TABLE {0}.clock (single boolean PRIMARY KEY DEFAULT true, stamp numeric(20) NOT NULL)",
             "INSERT INTO {0}.clock (stamp) VALUES (18446744073709551000)",
             "UPDATE {0}.log SET last = 70 WHERE space = 8",
+            "DELETE FROM {0}.server",
+            "ALTER TABLE {0}.server ALTER id ADD GENERATED ALWAYS AS IDENTITY",
+            "ALTER TABLE {0}.store DROP needs",
             "UPDATE {0}.store SET format = 5",
         ):
             connection.execute(statement.format(name))

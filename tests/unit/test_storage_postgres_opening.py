@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 from threading import Barrier, Thread
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import postgres
 from hashrange.storage import contract
-from hashrange.storage.contract.records import P, get, put
+from hashrange.storage.contract.records import P, get, put, rows
 from hashrange.storage.failures import StorageError, UnknownFormat
 from hashrange.storage.postgres import PostgresEngine, schema
 
@@ -86,6 +87,50 @@ def test_missing_rights_are_named(postgres_url: str, name: str) -> None:
         for url in (theirs, f"{theirs} target_session_attrs=any"):
             with pytest.raises(StorageError, match=f'"{role}" SET default_transaction_read_only TO off'):
                 PostgresEngine(url, schema=name)
+
+
+def test_a_system_without_poll_is_refused(
+    postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Windows is. Nothing is made."""
+    with monkeypatch.context() as windows:
+        windows.delattr(select, "poll")
+        with pytest.raises(StorageError, match="Run the server in WSL"):
+            PostgresEngine(postgres_url, schema=name)
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT to_regnamespace(%s)", (name,)).fetchone() == (None,)
+
+
+def test_a_limit_of_connections_that_is_used_up_is_named(postgres_url: str, name: str) -> None:
+    """At the first connection, and at a later one."""
+    role = f"role_{name}"
+    theirs = postgres_url.replace("user=postgres", f"user={role}")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+        connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {role}")
+        for limit in (0, 1):
+            connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT {limit}")
+            with pytest.raises(StorageError, match=r"lets no more connections in: .*Raise max_connections"):
+                PostgresEngine(theirs, schema=name)
+        connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT 5")
+        PostgresEngine(theirs, schema=name).close()
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_any_encoding_holds_a_store(postgres_url: str, name: str, encoding: str) -> None:
+    url = postgres_url.replace("dbname=postgres", f"dbname={name}")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING {encoding} LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        )
+        try:
+            for given in (url, f"{url} client_encoding=SQL_ASCII"):
+                engine = PostgresEngine(given)
+                put(engine, 7, P, b"\xff\x00", b"\xfe\x00")
+                assert rows(engine, 7) == [(P, b"\xff\x00", b"\xfe\x00")]
+                engine.close()
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_a_schema_that_belongs_to_another_user_is_refused(postgres_url: str, name: str) -> None:

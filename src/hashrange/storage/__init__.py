@@ -2,6 +2,7 @@
 
     api           the contract of an engine
     failures      the errors of storage
+    features      what a store needs of the programs that open it
     capabilities  what only some engines can do
     loops         the event loop of an engine: outcomes, queued bodies, when commits start
     contract      the tests that every engine passes

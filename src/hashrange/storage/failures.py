@@ -5,6 +5,7 @@ StorageError
     CommitError
         CommitFailed            none of the writes is visible
         CommitUnknown           all of the writes are visible, or none
+        StoreOutgrown           as CommitFailed, until this process has ended
     Stopped                     may be run again
     DataDirectoryLocked
     UnknownFormat
@@ -46,6 +47,9 @@ class StoreClosed(StorageError):
 class CommitError(StorageError):
     """A batch was not acknowledged. The engine has logged the cause, once for all bodies of the batch."""
 
+    is_final = False
+    """Whether no later request will fare better."""
+
 
 class CommitFailed(CommitError):
     """The engine could not make a batch durable; none of its writes is visible."""
@@ -53,6 +57,18 @@ class CommitFailed(CommitError):
 
 class CommitUnknown(CommitError):
     """The engine does not know whether a batch became durable: either all of it did, or none of it."""
+
+
+class StoreOutgrown(CommitError):
+    """A newer program has upgraded the store that this one has open: this one neither reads nor writes."""
+
+    is_final = True
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"A newer version of Hashrange has upgraded the store: it {what}, which this server does not "
+            "know. Restart this server with the newer version; until then it answers no request."
+        )
 
 
 class Stopped(StorageError):

@@ -92,8 +92,8 @@ def test_a_virtual_clock_is_moved_set_stopped_and_started() -> None:
             browser = opened(admin)
             page = browser.ask("/console/clock")[1]
             assert "cannot change the clock" in page
-            assert "<form" not in page
-            assert "<form" not in browser.ask("/console/faults")[1]
+            for shown in (page, browser.ask("/console/faults")[1]):
+                assert "<form" not in shown.partition("<main")[2]
 
 
 def test_rules_do_not_meet_what_the_console_asks(orders: Database, browser: Browser) -> None:

@@ -113,8 +113,8 @@ _PORT_MAX: Final = 65_535
     type=Number(float, 1),
     default=20.0,
     metavar="SECONDS",
-    help="How long PostgreSQL may take to confirm a write or to answer a read. Then the request ends with "
-    "InternalServerError; the write was made once or not at all.",
+    help="How long PostgreSQL may take to confirm a write or to answer a read. Then, at most four seconds "
+    "later, the request ends with InternalServerError; the write was made once or not at all.",
 )
 @option(
     "--cache-mib",

@@ -11,7 +11,8 @@ from typing import Final
 
 from rocksdict import Rdict, WriteBatch, WriteOptions
 
-from hashrange.storage.embedded.keys import after, space_range
+from hashrange.storage import features
+from hashrange.storage.embedded.keys import after, pack, space_range, unpack
 
 _PAUSE_SECONDS: Final = 0.002
 
@@ -75,3 +76,8 @@ def keys_under(db: Rdict, prefix: bytes) -> list[bytes]:
             break
         keys.append(key)
     return keys  # type: ignore[return-value]
+
+
+def needs_of(db: Rdict) -> list[bytes]:
+    """The names of the features that a store needs."""
+    return [unpack(key)[2] for key in keys_under(db, pack(features.SPACE, features.NEEDS, b""))]

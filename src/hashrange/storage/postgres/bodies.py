@@ -175,6 +175,12 @@ class GroupTransaction(OnlyRecords):
     def wrote(self) -> bool:
         return bool(self.own or self.counts or self.appended or self.kept)
 
+    def only_updates(self) -> bool:
+        """Whether all records that it read are there, and it wrote no others. Under locks of all of them,
+        if they are still there, it waits for no further lock, and so for nobody in a circle."""
+        reads = self.reads
+        return bool(reads) and all(reads.values()) and self.own.keys() <= reads.keys()
+
     def read_absent(self) -> bool:
         """Whether it read a record as absent and does not make it: no lock on a record protects that."""
         return any(not version and self.own.get(key) is None for key, version in self.reads.items())

@@ -6,8 +6,15 @@ they are verified (`groups`, `reads`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Final
+
+from hashrange.storage import features
+from hashrange.storage.failures import StoreOutgrown
+from hashrange.storage.postgres import schema as schemas
+
+_log = logging.getLogger(__name__)
 
 Key = tuple[int, bytes, bytes]
 """Space, partition and sort."""
@@ -26,6 +33,7 @@ Records = tuple[list[tuple[Place, bytes]], bool]
 """The records of a range, in order, and whether the range has no more."""
 
 CATALOG_SPACE: Final = 0
+_BEFORE_SPACES: Final = b"\xff" * 8
 
 # A record takes about this much memory beside its own bytes.
 _OVERHEAD_BYTES: Final = 300
@@ -121,27 +129,49 @@ class Catalog:
     Each statement that fetches records also returns the version of the catalog. If it has changed, everything
     known of the catalog is dropped.
 
-    `logs` are the spaces known to have logs. A space that has logs never holds anything else.
+    `logs` are the spaces known to have logs. A space that has logs never holds anything else. `outgrown`
+    says what this program does not know of a store that a newer one has upgraded. The newer one gives the
+    catalog another version, so no statement misses the change.
     """
 
-    __slots__ = ("logs", "state")
+    __slots__ = ("logs", "outgrown", "state")
 
     def __init__(self) -> None:
         self.logs: set[int] = set()
         self.state = CatalogState(-1, frozenset())
+        self.outgrown = ""
 
-    def note(self, version: int, cleared: bytes | None) -> CatalogState:
-        """The state of the version that row 0 of a statement tells."""
+    def note(self, version: int, told: bytes) -> CatalogState:
+        """The state of the version that row 0 of a statement tells (`told` in `schema.sql`). Raises
+        StoreOutgrown."""
         state = self.state
         if version != state.version:
+            needs, _, cleared = told.partition(_BEFORE_SPACES)
+            format_, *features_ = needs.split()
+            if int(format_) != schemas.FORMAT:
+                raise self.outgrow(f"has format {int(format_)}")
+            if names := features.unknown(features_):
+                raise self.outgrow(f"needs {names}")
             state = self.state = CatalogState(version, _spaces(cleared))
         return state
+
+    def outgrow(self, what: str) -> StoreOutgrown:
+        """The error for all requests from now on: the store has what this program does not know."""
+        error = StoreOutgrown(what)
+        if not self.outgrown:
+            _log.error("%s", error)
+        self.outgrown = what
+        return error
+
+    def check(self) -> None:
+        """Raises StoreOutgrown."""
+        if self.outgrown:
+            raise StoreOutgrown(self.outgrown)
 
     def forget(self) -> None:
         """Forget the state, because it is out of date. The catalog will never have this version again."""
         self.state = CatalogState(-1, frozenset())
 
 
-def _spaces(packed: bytes | None) -> frozenset[int]:
-    packed = packed or b""
+def _spaces(packed: bytes) -> frozenset[int]:
     return frozenset(int.from_bytes(packed[at : at + 8], "big") for at in range(0, len(packed), 8))

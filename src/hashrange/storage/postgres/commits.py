@@ -17,7 +17,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final
 
-from hashrange.storage.failures import CommitError, CommitFault, CommitUnknown
+from hashrange.storage.failures import CommitError, CommitFault, CommitUnknown, StoreOutgrown
 from hashrange.storage.loops import Loop
 from hashrange.storage.postgres.bodies import GroupTransaction
 from hashrange.storage.postgres.cache import Catalog, Key
@@ -35,8 +35,10 @@ from hashrange.storage.postgres.running import Held, run_alone, run_under_locks
 from hashrange.storage.postgres.turns import Turns
 from hashrange.storage.postgres.waiting import LockedRecords
 from hashrange.storage.postgres.wire.connections import (
+    OTHER_FORMAT,
     Lost,
     NeedsExclusive,
+    Outgrown,
     Refused,
     Retry,
     StoreBusy,
@@ -46,7 +48,10 @@ from hashrange.storage.postgres.writer import Changed, NotSent, Undone, Writer
 
 _log = logging.getLogger(__name__)
 
-FORGOTTEN: Final = "this server was away for so long that the store has forgotten its last commit"
+FORGOTTEN: Final = (
+    "the store does not know this server's last commit: the server was away for more than a day, or an older "
+    "copy of the store was put back"
+)
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
 
@@ -241,6 +246,8 @@ class Commits:
         except Changed as changed:
             with self.turns.lock:
                 self.turns.contention.add(changed.keys)
+                if changed.keys:
+                    self.turns.contention.note(lost=True)
             self._lose(group, changed.keys)
         except NeedsExclusive:
             if group.locks.keys:
@@ -257,6 +264,10 @@ class Commits:
                 self._lose(group, [])
         except Retry:
             self._lose(group, list(group.reads))
+        except StoreOutgrown as error:
+            self._fail(group, error)
+        except Outgrown:
+            self._fail(group, self.turns.catalog.outgrow(OTHER_FORMAT))
         except (Undone, Refused) as error:
             with self.turns.lock:
                 self.refusal, self.refused_at = str(error), monotonic()
@@ -287,6 +298,8 @@ class Commits:
         """A group was committed. Needs the lock. An event loop that defers commits sends the next one later:
         the answers lead to new requests, which can join it."""
         self.turns.know(group)
+        if not group.locks.keys:
+            self.turns.contention.note(lost=False)
         is_submitted = any(member.done is not None for member in group.members)
         self.turns.end(release=not (is_submitted and self._loop.is_limited))
 
@@ -377,7 +390,7 @@ class Commits:
         pause_seconds = _PAUSE_SECONDS_MIN
         while True:
             try:
-                last = self.writer.connect_again()
+                last = self.writer.connect_again(max(until - monotonic(), 0.0))
                 break
             except BaseException as error:
                 # Whatever it is: callers wait for the connection, and would hear of nothing else.

@@ -74,10 +74,10 @@ class DirectReader:
                 state.records[key[1:]] = records[at]
         return records
 
-    def _note(self, version: int, cleared: bytes | None) -> CatalogState:
+    def _note(self, version: int, told: bytes) -> CatalogState:
         """The state of the catalog, by the version that the first statement returns."""
         if self._state is None:
-            self._state = self._catalog.note(version, cleared)
+            self._state = self._catalog.note(version, told)
         return self._state
 
     def scan(

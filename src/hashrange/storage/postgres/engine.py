@@ -18,22 +18,22 @@ Refuses to know: what records mean.
 from __future__ import annotations
 
 import atexit
+import select
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from threading import Lock
 from time import monotonic
 from typing import Any, Final, TypeVar
 
 from hashrange import pace
-from hashrange.clock import StoreClock
 from hashrange.errors import bare
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.failures import (
     CommitFault,
     StorageError,
     StoreClosed,
+    StoreOutgrown,
     Unsupported,
 )
 from hashrange.storage.loops import Done, Loop, Outcome, stopped
@@ -45,7 +45,7 @@ from hashrange.storage.postgres.fetching import Fetched, Fetching, Wanted
 from hashrange.storage.postgres.members import Member, commit_failed
 from hashrange.storage.postgres.reads import Attempt, Reads
 from hashrange.storage.postgres.running import discover
-from hashrange.storage.postgres.upkeep import Upkeep
+from hashrange.storage.postgres.upkeep import Upkeep, Watch
 from hashrange.storage.postgres.wire.connections import (
     Lost,
     Pool,
@@ -66,8 +66,6 @@ _SLOW_SHARE: Final = 1 / 8
 """A commit that takes longer than this share of `answer_seconds` is a problem, which `/health` shows."""
 REFUSAL_SECONDS: Final = 60.0
 """How long after PostgreSQL has refused a write this counts as a problem."""
-MEASURE_SECONDS: Final = 10.0
-"""How often the clock is compared with that of PostgreSQL."""
 CONNECTIONS_MAX: Final = 7
 """Connections for reads and upkeep. There is one more on which the event loop reads, and one that writes."""
 
@@ -91,6 +89,11 @@ class PostgresEngine:
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """Raises UnknownFormat, StorageError."""
+        if not hasattr(select, "poll"):
+            raise StorageError(
+                "Windows cannot wait for PostgreSQL as this server does. Run the server in WSL or in a "
+                "container, or keep the tables in a directory (--data-dir)."
+            )
         # The other half is for finding out what became of a commit, or for another try to read.
         statement_seconds = answer_seconds / 2
         connection = first_connection(url)
@@ -125,11 +128,11 @@ class PostgresEngine:
         self._turns = self._commits.turns
         self._reads = Reads(self._pool, statements, catalog, self._turns.cache, self._fetching)
         self._upkeep = Upkeep(self._pool, statements, catalog)
-        self.clock = StoreClock(self._upkeep.ask_time)
-        self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")
         self._slow_seconds = answer_seconds * _SLOW_SHARE
+        self._watch = Watch(self._pool, self._is_slow)
+        self.clock = self._watch.clock
+        self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")
         self._closing = Lock()
-        self._waits_for = ""  # what a slow commit waits for, as was last seen
         self._fetching.now(Wanted(()))  # the catalog's version, so that bodies can run
         atexit.register(self.close)
 
@@ -176,8 +179,12 @@ class PostgresEngine:
     def problems(self) -> list[str]:
         commits, problems = self._commits, []
         seconds = self._turns.commit_seconds()
+        silent_seconds = self._watch.silent_seconds()
         if seconds > self._slow_seconds:
-            problems.append(f"a commit has been under way for {seconds:.0f} seconds{self._waits_for}")
+            waits_for = self._watch.waits_for
+            problems.append(f"a commit has been under way for {seconds:.0f} seconds{waits_for}")
+        elif silent_seconds > self._slow_seconds:
+            problems.append(f"PostgreSQL has not answered for {silent_seconds:.0f} seconds")
         if monotonic() - commits.refused_at < REFUSAL_SECONDS:
             problems.append(f"PostgreSQL has refused a write: {commits.refusal}")
         return problems
@@ -187,11 +194,15 @@ class PostgresEngine:
     def read(self, body: Callable[[Reader], T]) -> T:
         if self._turns.closed:
             raise StoreClosed
+        self._turns.catalog.check()
         return self._reads.read(body)
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
         if self._turns.closed:
             done(None, StoreClosed())
+            return
+        if self._turns.catalog.outgrown:
+            done(None, StoreOutgrown(self._turns.catalog.outgrown))
             return
         attempt = self._reads.attempt(body, done)
         if attempt.run(None):
@@ -306,7 +317,8 @@ class PostgresEngine:
         """Run a body again, as a task of the loop."""
         assert member.done is not None
         if isinstance(fetched, StorageError):
-            self._settled(member.done, None, commit_failed(str(fetched)))
+            outgrown = isinstance(fetched, StoreOutgrown)
+            self._settled(member.done, None, fetched if outgrown else commit_failed(str(fetched)))
             return
         self._run_member(member)
 
@@ -383,8 +395,10 @@ class PostgresEngine:
     # The store.
 
     def refusing(self) -> str | None:
+        if self._turns.catalog.outgrown:
+            return str(StoreOutgrown(self._turns.catalog.outgrown))
         broken = self._turns.broken
-        return broken and broken + self._waits_for
+        return broken and broken + self._watch.waits_for
 
     def checkpoint(self, directory: str) -> None:
         raise Unsupported("The PostgreSQL engine has no checkpoint; use pg_dump or pg_basebackup instead.")
@@ -392,12 +406,10 @@ class PostgresEngine:
     def upkeep(self) -> None:
         if not self._turns.closed:
             self._upkeep.begin()
-            with suppress(StorageError):  # PostgreSQL is unreachable: the clock runs on
-                self.clock.measure(MEASURE_SECONDS)
-                turns = self._turns
-                slow = turns.broken is not None or turns.commit_seconds() > self._slow_seconds
-                # Between two tries to connect nothing waits: the last cause still holds.
-                self._waits_for = (self._upkeep.ask_who_waits() or self._waits_for) if slow else ""
+            self._watch.start()
+
+    def _is_slow(self) -> bool:
+        return self._turns.broken is not None or self._turns.commit_seconds() > self._slow_seconds
 
     def close(self) -> None:
         with self._closing:
@@ -413,6 +425,7 @@ class PostgresEngine:
             self._fetching.close()
             self._commits.end()
             self._upkeep.close()
+            self._watch.close()
             self._pool.close()
             atexit.unregister(self.close)
 

@@ -17,15 +17,13 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from hashrange.storage.api import STAMP_BYTES
+from hashrange.storage.postgres import schema as schemas
 from hashrange.storage.postgres.bodies import GroupTransaction, Layer
 from hashrange.storage.postgres.cache import CATALOG_SPACE, Key
 from hashrange.storage.postgres.direct import DirectTransaction, signed
 from hashrange.storage.postgres.members import Member
 from hashrange.storage.postgres.wire.connections import Bytes, Numbers
 from hashrange.storage.postgres.wire.statements import Arguments, arrays_of
-
-GROUP_BITS: Final = 40
-"""A version is the number of an engine, followed by the number of its group in this many lower bits."""
 
 # A group waits for more bodies while each round of the event loop brings some, but not for all of them, so
 # that the server has something to do while PostgreSQL commits.
@@ -35,11 +33,6 @@ _GATHERED_ROUNDS_MAX: Final = 8
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
 _LOOK, _PUT, _DELETE = 0, 1, 2
-
-
-def version_of(server: int, group: int) -> int:
-    """The version of the records that this group of this engine writes."""
-    return (server << GROUP_BITS) | group
 
 
 class State(Enum):
@@ -234,6 +227,7 @@ class Group(Layer):
             last=self._last,
             body_stamp=signed(self._body_stamp) if self._body_stamp is not None else None,
             cleared=Numbers(sorted(self._deleted)),
+            format=schemas.FORMAT,
         )
 
     def _records(self) -> Arguments:

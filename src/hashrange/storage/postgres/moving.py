@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from secrets import randbits
 from struct import Struct
 from typing import Any, Final
 
@@ -31,9 +32,6 @@ from hashrange.storage.postgres.wire.connections import (
 )
 from hashrange.storage.postgres.wire.opening import first_connection
 
-COPIED_VERSION: Final = 1
-"""The version of copied records and of the copied catalog. Engines count from 1, so none gives it."""
-
 _COLUMNS: Final = 5
 _head: Final = Struct(">hiqi").pack
 _length: Final = Struct(">i").pack
@@ -48,6 +46,8 @@ class SchemaTarget:
         self._schema = schema
         self._loading = ExitStack()
         self._copy: Any = None
+        # Of the copied records and the copied catalog: an engine may remember those of an earlier copy.
+        self._version = randbits(63) or 1
         self._connection = first_connection(url)
         try:
             self.place = place_of(self._connection, schema)
@@ -89,7 +89,7 @@ class SchemaTarget:
                 partition,
                 _length(len(sort)),
                 sort,
-                _middle(8, COPIED_VERSION, len(value)),
+                _middle(8, self._version, len(value)),
                 value,
             )
         self._write(b"".join(parts))
@@ -147,7 +147,10 @@ class SchemaTarget:
 
     def finish(self) -> None:
         schema = self._schema
-        self._ask(f"UPDATE {schema}.store SET program = %s, catalog = %s", (schemas.PROGRAM, COPIED_VERSION))
+        self._ask(
+            f"UPDATE {schema}.store SET program = %s, catalog = %s, needs = {schema}.needs()",
+            (schemas.PROGRAM, self._version),
+        )
         self._ask("COMMIT")
         with suppress(StorageError):  # otherwise autovacuum does it
             self._ask(f"ANALYZE {schema}.records")

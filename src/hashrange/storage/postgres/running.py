@@ -18,10 +18,18 @@ from hashrange.storage.postgres.members import Member
 from hashrange.storage.postgres.wire.connections import Trouble
 
 
-def run_into(group: Group, txn: GroupTransaction, member: Member, *, store_is_busy: bool = False) -> bool:
+def run_into(
+    group: Group,
+    txn: GroupTransaction,
+    member: Member,
+    *,
+    store_is_busy: bool = False,
+    cautious: bool = False,
+) -> bool:
     """Run a body, and add its reads and writes to the group. Returns whether its outcome waits for the group.
     Raises a `BaseException` of the body that is not an `Exception`. `store_is_busy`: no body that needs the
-    store's lock may join, because the others would wait for the lock with it."""
+    store's lock may join, because the others would wait for the lock with it. `cautious`: nor any body that
+    only updates records, because it would fail the group too often; it is better off with their locks."""
     writes = False
     try:
         member.result = member.body(txn)
@@ -29,7 +37,7 @@ def run_into(group: Group, txn: GroupTransaction, member: Member, *, store_is_bu
         writes = txn.wrote()
     except Exception as error:
         member.result, member.raised = None, bare(error)
-    if txn.needs_locks:
+    if txn.needs_locks or (cautious and txn.only_updates()):
         raise NeedsLocks(list(txn.reads))
     if store_is_busy and txn.read_absent():
         raise NeedsLocks

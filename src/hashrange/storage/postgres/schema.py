@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from importlib.resources import files
+from secrets import randbits
 from typing import Any, Final
 from zlib import crc32
 
+from hashrange.storage import features
 from hashrange.storage.failures import StorageError, UnfinishedCopy, UnknownFormat
 from hashrange.storage.postgres.wire.connections import (
     Connection,
@@ -25,7 +27,7 @@ from hashrange.storage.postgres.wire.connections import (
 )
 from hashrange.storage.postgres.wire.opening import read_only_user
 
-FORMAT: Final = 7
+FORMAT = 8
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
@@ -42,6 +44,11 @@ MIGRATIONS: Final[dict[int, str]] = {
         DROP TABLE {schema}.stamps_of_logs, {schema}.clock;
     """,
     6: "",
+    7: """
+        ALTER TABLE {schema}.server ALTER id DROP IDENTITY;
+        ALTER TABLE {schema}.server ALTER epoch DROP DEFAULT;
+        ALTER TABLE {schema}.store ADD needs bytea NOT NULL DEFAULT '';
+    """,
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""
@@ -67,6 +74,7 @@ COPYING: Final = "hashrange copy"
 SCHEMA: Final = "hashrange"
 """The name of the schema, if no other one is given."""
 
+_FORMAT_OF_NEEDS: Final = 8
 _VERSION_MIN: Final = 150_000
 """The first version that has MERGE."""
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,50}")
@@ -80,6 +88,7 @@ def text_of(statements: str, schema: str) -> str:
     words = {
         "schema": schema,
         "format": FORMAT,
+        "padded_format": f"{FORMAT:8}",
         "lock": f"{_LOCK}, {key}",
         "drawing": f"{_LOCK + 2}, {key}",
         "stamping": f"{_LOCK + 3}, {key}",
@@ -115,7 +124,7 @@ def check_readable(connection: Connection, schema: str) -> None:
         stored = _format_of(connection, schema)
         if stored is None:
             raise UnknownFormat(f"The schema {schema} of this database holds no Hashrange store.")
-        _check_format(schema, *stored)
+        _check_format(connection, schema, *stored)
     except (Lost, Refused) as error:
         raise refused(error) from None
     if stored[1] < FORMAT:
@@ -206,15 +215,18 @@ def _make_or_check(connection: Connection, schema: str) -> None:
             f"The schema {schema} of this database holds something else than a Hashrange store; choose "
             "another name with --postgres-schema."
         )
-    _check_format(schema, *stored)
+    _check_format(connection, schema, *stored)
     version = stored[1]
     if version < FORMAT:
-        functions = _script().partition(_FUNCTIONS)[2]
-        run_script(connection, text_of(_DROP_FUNCTIONS + functions, schema))
+        run_script(connection, text_of(_DROP_FUNCTIONS, schema))
     while version < FORMAT:
         run_script(connection, text_of(MIGRATIONS[version], schema))
         version += 1
-        call(connection, f"UPDATE {schema}.store SET format = %s", (version,))
+        # Servers that run with older functions see the new version of the catalog, and learn why.
+        upgrade = f"UPDATE {schema}.store SET format = %s, catalog = %s"
+        call(connection, upgrade, (version, randbits(63)))
+        if version == FORMAT:
+            run_script(connection, text_of(_script().partition(_FUNCTIONS)[2], schema))
 
 
 def _make(connection: Connection, schema: str) -> bool:
@@ -241,8 +253,8 @@ def _make_copy(connection: Connection, schema: str) -> None:
         )
 
 
-def _check_format(schema: str, program: str, version: int) -> None:
-    """Refuse a copy that is not finished, and a newer format."""
+def _check_format(connection: Connection, schema: str, program: str, version: int) -> None:
+    """Refuse a copy that is not finished, a newer format, and a store that needs unknown features."""
     if program == COPYING:
         raise UnfinishedCopy(
             f"The schema {schema} holds a copy that has not come to its end. Run `hashrange copy` again with "
@@ -253,6 +265,9 @@ def _check_format(schema: str, program: str, version: int) -> None:
             f"The schema {schema} is of format {version}, of a newer Hashrange; this one knows format "
             f"{FORMAT}. Use that newer version."
         )
+    if version >= _FORMAT_OF_NEEDS:
+        [(needs,)] = call(connection, f"SELECT needs FROM {schema}.store")
+        features.check(f"The schema {schema}", needs.split())
 
 
 def _check_on_one_node(connection: Connection, schema: str) -> None:

@@ -1,25 +1,28 @@
 -- The tables and functions of a store, made once in a schema of their own. `schema.py` puts the schema's name
 -- in the place of {schema}. Names of parameters begin with in_, so that they are not taken for columns.
 
--- One row. `catalog` changes whenever a record of space 0 or the set of cleared spaces changes.
+-- One row. `catalog` changes whenever a record of space 0 or the set of cleared spaces changes, and with the format.
+-- `needs` has the names of the features that the store needs (see `needs` and `told`).
 CREATE TABLE {schema}.store (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     program text NOT NULL,
     format integer NOT NULL,
-    catalog bigint NOT NULL
+    catalog bigint NOT NULL,
+    needs bytea NOT NULL DEFAULT ''
 );
 
 -- The engines that opened the store. `last_group` says which of its commits an engine made last, so that the
 -- outcome of one whose connection was cut can be looked up; `epoch` keeps a commit that is still on its way
--- from coming after that.
+-- from coming after that. All three are random numbers, which do not repeat when an older copy of the database is put
+-- back.
 CREATE TABLE {schema}.server (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    epoch bigint NOT NULL DEFAULT 0,
+    id bigint PRIMARY KEY,
+    epoch bigint NOT NULL,
     last_group bigint NOT NULL DEFAULT 0,
     seen timestamptz NOT NULL DEFAULT now()
 );
 
--- The records. `version` names the commit that wrote the record; no two commits have the same one.
+-- The records. `version` names the commit that wrote the record: a random number.
 CREATE TABLE {schema}.records (
     space bigint NOT NULL,
     partition bytea NOT NULL,
@@ -63,6 +66,21 @@ CREATE FUNCTION {schema}.stamp_bytes(in_stamp bigint) RETURNS bytea LANGUAGE sql
     SELECT int8send(in_stamp # '-9223372036854775808'::bigint)
 $$;
 
+-- What each reader is told first: the version of the catalog; and the format, the needed features and, behind eight
+-- bytes 0xff, the cleared spaces, 8 bytes each. Programs of format 7 take all of it for spaces, so it is padded: eight
+-- bytes of text are the number of no space. In SQL, so that PostgreSQL makes it a part of the statement that calls it.
+CREATE FUNCTION {schema}.told() RETURNS TABLE (catalog bigint, value bytea) LANGUAGE sql STABLE AS $$
+    SELECT s.catalog, '{padded_format}'::bytea || s.needs || '\xffffffffffffffff'::bytea
+        || coalesce((SELECT string_agg(int8send(c.space), '') FROM {schema}.cleared c), '')
+    FROM {schema}.store s
+$$;
+
+-- The names of the features that the store needs, for the table `store`.
+CREATE FUNCTION {schema}.needs() RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT coalesce(string_agg(repeat(' ', 8 - length(r.sort) % 8)::bytea || r.sort, '' ORDER BY r.sort), '')
+    FROM {schema}.records r WHERE r.space = 0 AND r.partition = 'needs'
+$$;
+
 -- The lock of the store, held to the end of the transaction. Commits share it, unless they read what no lock on
 -- a record can protect: that a record is absent, a range, the catalog that they change. Whoever waits for the
 -- exclusive lock keeps all later commits waiting, so it waits in_exclusive_ms at most, and then fails with HR006.
@@ -90,7 +108,7 @@ $$;
 
 -- The records at some addresses, all from one moment, without those that are what the engine knows: `in_seen` is
 -- the version that it knows, 0 where it knows that there is no record, -1 where it knows nothing. A record that
--- is no longer there has no version. Row 0 has the catalog's version, and the cleared spaces.
+-- is no longer there has no version. Row 0 is that of `told`.
 CREATE FUNCTION {schema}.fetch(in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[])
 RETURNS TABLE (n bigint, version bigint, value bytea) LANGUAGE plpgsql STABLE
 SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -102,7 +120,7 @@ BEGIN
         RAISE EXCEPTION 'this is a standby' USING ERRCODE = '25006';
     END IF;
     RETURN QUERY
-    SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s
+    SELECT 0::bigint, t.catalog, t.value FROM told() t
     UNION ALL
     SELECT k.n, r.version, r.value
     FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
@@ -121,7 +139,7 @@ SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_pl
 BEGIN
     PERFORM take_lock(0);
     RETURN QUERY
-    SELECT 0::bigint, s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) FROM store s;
+    SELECT 0::bigint, t.catalog, t.value FROM told() t;
     RETURN QUERY
     SELECT k.n, r.version, r.value
     FROM unnest(in_space, in_partition, in_sort) WITH ORDINALITY AS k(space, partition, sort, n)
@@ -176,7 +194,7 @@ BEGIN
         unmarked := FOUND AND cardinality(in_mark) = 0;
     END IF;
     partition := NULL; sort := NULL;
-    SELECT s.catalog, (SELECT string_agg(int8send(c.space), '') FROM cleared c) INTO version, value FROM store s;
+    SELECT t.catalog, t.value INTO version, value FROM told() t;
     RETURN NEXT;
     IF unmarked THEN
         RETURN;
@@ -324,7 +342,7 @@ $$;
 --   'committed'
 --   'changed'     nothing was written: the catalog is not the one that was read
 -- Exceptions undo what was written: HR004 where a record is not what was read, HR005 where the group has to come
--- again with the exclusive lock.
+-- again with the exclusive lock, HR008 where the engine knows another format. Formats up to 7 give none.
 --
 -- Groups never wait for each other in a circle. First each makes records, in the order of their addresses. Who
 -- waits there waits for another engine that makes the same record, or has locked it, and itself holds only what it
@@ -342,6 +360,7 @@ CREATE FUNCTION {schema}.commit_group(
     in_kept_value bytea[],
     in_last_space bigint[], in_last bigint, in_body_stamp bigint,
     in_cleared bigint[],
+    in_format bigint DEFAULT 0,
     OUT outcome text, OUT catalog bigint
 ) LANGUAGE plpgsql
 SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
@@ -357,6 +376,10 @@ DECLARE
     drawn record;
 BEGIN
     PERFORM take_lock(in_exclusive_ms);
+    IF in_format <> {format} THEN
+        RAISE EXCEPTION 'a newer version of Hashrange has upgraded the store to format {format}: restart this server '
+            'with the newer version' USING ERRCODE = 'HR008';
+    END IF;
     outcome := 'changed';
     SELECT s.catalog INTO catalog FROM store s;
     IF catalog <> in_catalog THEN
@@ -506,7 +529,7 @@ BEGIN
     END IF;
 
     IF in_changes_catalog THEN
-        UPDATE store s SET catalog = in_version;
+        UPDATE store s SET catalog = in_version, needs = needs();
         catalog := in_version;
     END IF;
     outcome := 'committed';

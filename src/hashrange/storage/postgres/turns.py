@@ -53,9 +53,10 @@ class Turns:
         self.broken: str | None = None  # why writes are refused
 
     def check_usable(self) -> None:
-        """Raises StoreClosed, CommitFailed."""
+        """Raises StoreClosed, StoreOutgrown, CommitFailed."""
         if self.closed:
             raise StoreClosed
+        self.catalog.check()
         if self.broken is not None:
             raise commit_failed(self.broken)
 
@@ -82,7 +83,13 @@ class Turns:
         if below is not None and not below.is_fixed:
             below = None  # a later body of that group could still change what this one would read
         txn = GroupTransaction(self.collecting, below, self.cache, state, self.contention.keys)
-        return run_into(self.collecting, txn, member, store_is_busy=self.waiting.store_is_busy)
+        return run_into(
+            self.collecting,
+            txn,
+            member,
+            store_is_busy=self.waiting.store_is_busy,
+            cautious=self.contention.is_general,
+        )
 
     def release(self) -> None:
         """Let the commit thread take the collecting group when it is its turn."""

@@ -5,8 +5,12 @@ answer the event loop or the commit thread waits for: `send`, then `answered` or
 transaction that takes locks first: `hold`, on the commit thread.
 
 Each commit sets the row to the version of its group. When the connection is lost in the middle of a commit,
-`connect_again` adds one to the row's epoch, so that a commit that has not succeeded by then can no longer
+`connect_again` gives the row a new epoch, so that a commit that has not succeeded by then can no longer
 succeed, and reads the version, which shows whether the commit succeeded.
+
+Engines, epochs and versions are random numbers of 63 bits, because counters would repeat: when an older copy
+of the database takes its place, it brings its counters along, while running engines remember records that
+were written after the copy.
 
 A new engine removes the rows of engines that have not committed for a day. An engine whose row is gone can
 commit nothing, not even a statement already sent, and gets a new row. The new row does not show the outcome
@@ -19,7 +23,9 @@ Refuses to know: the bodies of a group, caches.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any, Final
 
 from psycopg.pq import TransactionStatus
@@ -29,7 +35,7 @@ from hashrange.storage.loops import Loop, LoopWatch
 from hashrange.storage.postgres.cache import Catalog, Key
 from hashrange.storage.postgres.direct import DirectTransaction
 from hashrange.storage.postgres.fetching import Fetched, Wanted, fetched_of
-from hashrange.storage.postgres.groups import Group, State, version_of
+from hashrange.storage.postgres.groups import Group, State
 from hashrange.storage.postgres.wire.connections import (
     Connection,
     Fenced,
@@ -54,6 +60,9 @@ _log = logging.getLogger(__name__)
 
 ABSENT_AFTER: Final = "1 day"
 """An engine that has committed nothing for this long, by PostgreSQL's clock, counts as ended."""
+
+_SLOTS: Final = 16
+"""Of `total` in `schema.sql`."""
 
 _BEGIN: Final = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
 _COMMIT: Final = ("COMMIT", ())
@@ -107,7 +116,7 @@ class Writer:
         self._sent_keys: list[Key] = []
         self._server = 0
         self._epoch = 0
-        self._groups = 0
+        self._random = Random()  # seeded by the operating system
         self.statements_sent = 0
         self.connections_made = 0
         self.bodies_alone = 0
@@ -124,16 +133,25 @@ class Writer:
 
     def next_version(self) -> int:
         """The version of a new group. No other group of any engine has it."""
-        self._groups += 1
-        return version_of(self._server, self._groups)
+        return self._number()
 
-    def connect_again(self) -> int | None:
+    def _number(self) -> int:
+        """A number from 1 to 2^63 - 1 that nobody draws again, at one in 10^18 for each comparison."""
+        return self._random.getrandbits(63) or 1
+
+    def connect_again(self, left_seconds: float = math.inf) -> int | None:
         """Connect, and fence all that is still on its way; returns the version of the last group that was
-        committed, None if nobody knows it any more. Raises Refused; Lost, also for whatever else fails: who
-        waits for the connection tries again, and would never hear of any other error."""
+        committed, None if nobody knows it any more. Ends about when the time is over. Raises Refused; Lost,
+        also for whatever else fails: who waits for the connection tries again, and would never hear of any
+        other error."""
         self.close()
         try:
-            connection = connect(self._url, name=self._name, seconds_max=self._seconds_max)
+            connection = connect(
+                self._url,
+                name=self._name,
+                seconds_max=min(self._seconds_max, max(left_seconds, 1.0)),
+                connect_seconds=left_seconds,
+            )
             try:
                 server, epoch, known = self._take_row(connection)
                 with translated(connection):
@@ -153,6 +171,7 @@ class Writer:
         if self.connected_to not in ("", place):
             _log.warning("connected to %s, no longer to %s", place, self.connected_to)
         self.connected_to = place
+        connection.seconds_max = self._seconds_max
         self._connection = connection
         self._line = line
         return known
@@ -161,16 +180,15 @@ class Writer:
         """The number of this engine, its epoch from now on, and the version of the last group that was
         committed; None if the row is a new one."""
         schema = self._statements.schema
+        epoch = self._number()
         if self._server:
             rows = call(
                 connection,
-                f"UPDATE {schema}.server SET epoch = epoch + 1, seen = now() WHERE id = %s "
-                "RETURNING epoch, last_group",
-                (self._server,),
+                f"UPDATE {schema}.server SET epoch = %s, seen = now() WHERE id = %s RETURNING last_group",
+                (epoch, self._server),
             )
             if rows:
-                [(epoch, last)] = rows
-                return self._server, epoch, last
+                return self._server, epoch, rows[0][0]
         # A row that a commit under way has locked is not that of an engine that has ended.
         call(
             connection,
@@ -178,8 +196,12 @@ class Writer:
             "WHERE seen < now() - %s::interval FOR UPDATE SKIP LOCKED))",
             (ABSENT_AFTER,),
         )
-        [(epoch, server)] = call(
-            connection, f"INSERT INTO {schema}.server DEFAULT VALUES RETURNING epoch, id"
+        # The lowest bits choose the rows of totals that this engine changes: not those of the engine before.
+        [(server,)] = call(
+            connection,
+            f"INSERT INTO {schema}.server (id, epoch) SELECT %s + count(*) %% {_SLOTS}, %s "
+            f"FROM {schema}.server RETURNING id",
+            (self._number() // _SLOTS * _SLOTS, epoch),
         )
         return server, epoch, None
 
@@ -337,8 +359,8 @@ class Writer:
             return fetched_of(Wanted(keys), rows, self._catalog)
         self.bodies_alone += 1
         lock = (statements.lock, (group.locks.wait_ms,))
-        catalog = (f"SELECT catalog FROM {statements.schema}.store", ())
-        [_, _, [(group.catalog,)]] = call_all(connection, [_BEGIN, lock, catalog])
+        [_, _, [(group.catalog, told)]] = call_all(connection, [_BEGIN, lock, (statements.told, ())])
+        self._catalog.note(group.catalog, told)
         return DirectTransaction(connection, statements, self._catalog)
 
     def _commit_held(

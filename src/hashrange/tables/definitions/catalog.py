@@ -4,6 +4,7 @@ The catalog is a space like any other, read and written in the caller's transact
 created or half removed. Decoded definitions are cached by their stored form: opening a table costs one `get`.
 
     space 0: ("table", scope / name) → definition     ("next-space", "") → the next free space number
+             ("needs", feature) → nothing (`storage.features`)
 
 The scope of a table is the account and the region that own it, `123456789012/eu-west-1`, with `*` for
 accounts or regions that are not separate. It is empty for tables that all callers share: they lie at `/name`.
@@ -20,6 +21,7 @@ import msgspec
 from hashrange import pace
 from hashrange.encoding import successor
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
+from hashrange.storage import features
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import dropped, replicas
 from hashrange.tables.definitions import table as tables
@@ -209,7 +211,9 @@ def raise_spaces_end(txn: Transaction, end: int) -> None:
 
 
 def save(txn: Transaction, table: Table) -> None:
-    """Store a definition, new or changed."""
+    """Store a definition, new or changed, and the features that it needs."""
+    for feature in table.needs:
+        txn.put(features.SPACE, features.NEEDS, feature.encode(), b"")
     txn.put(CATALOG_SPACE, TABLE, place_of(table.full_name), tables.encode(table))
 
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from hashrange.storage import features
 from hashrange.tables.history.spans import History
 from hashrange.tables.streams.logs import Stream
 
@@ -358,6 +359,14 @@ class Table(msgspec.Struct, frozen=True, dict=True):
     def has_changing_index(self) -> bool:
         """Whether an index is being filled. The table's own status does not show this."""
         return any(index.status != "ACTIVE" for index in self.indexes)
+
+    @property
+    def needs(self) -> list[str]:
+        """The features without which a program would damage the table."""
+        needs = [features.KINESIS] if self.outbox is not None else []
+        if any(index.vector is not None for index in self.indexes):
+            needs.append(features.VECTORS)
+        return needs
 
     @cached_property
     def key_names(self) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """A data directory: its format, its lock, and whether all of its files are there.
 
-    DIRECTORY/FORMAT    "hashrange data 3"
+    DIRECTORY/FORMAT    "hashrange data 4"
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
     DIRECTORY/migration/  while a store of an older format is converted (`migration`)
@@ -11,7 +11,8 @@ refused, so that a mistyped path never mixes a database into somebody's files.
 
 Format 1 is that of version 0.1.0, and has no STORE. Format 2 added STORE. Format 3 places items in the order
 of the service (`encoding`), and tables by their scope (`catalog`). Only `migration` and `salvage` open the
-older formats.
+older formats. Format 4 may need features (`storage.features`), which programs that know only format 3 do not
+look at; otherwise it is format 3, and a directory of format 3 becomes one of format 4 when it is opened.
 
 While a new store is made, STORE says `creating`. Only then may RocksDB create its files, and a crash leaves a
 directory in which the next start makes the store again. When the new store is durable, STORE says `made`.
@@ -34,12 +35,15 @@ from typing import Final
 from rocksdict import Checkpoint, Rdict
 
 from hashrange.files.durable import sync_directory, write_durably
+from hashrange.storage import features
 from hashrange.storage.embedded import disk
+from hashrange.storage.embedded.batches import needs_of
 from hashrange.storage.embedded.disk import locked
 from hashrange.storage.embedded.files.damage import Damage, Examined, examine
 from hashrange.storage.embedded.files.manifest import UnreadableManifest, read_manifest
 from hashrange.storage.embedded.files.mark import (
     FORMAT_MARKED,
+    FORMAT_OPENED,
     FORMAT_VERSION,
     NAME,
     NEW_NAME,
@@ -138,19 +142,30 @@ class DataDirectory:
             examined = examine_directory(directory, version, mark)
             if examined.damage:
                 raise damaged(directory, examined.damage)
-            if version is not None and version != FORMAT_VERSION:
+            if version is not None and version < FORMAT_OPENED:
                 raise outdated(directory, version)
             assert examined.manifest is not None
             self._make_private()
             for log, end in examined.torn.items():  # RocksDB can loop for ever over random bytes
                 os.truncate(directory / "rocks" / log, end)
-            self._mark = OpenMark(directory, examined.manifest.store_id)
             log_mib = log_bytes(directory) // _MIB
             if log_mib >= _LOG_TOLD_MIB:
                 _log.info(
                     "opening the store: RocksDB plays back its log", extra={"fields": {"log_mib": log_mib}}
                 )
-            return self._open_rocks(create=False)
+            db = self._open_rocks(create=False)
+            try:
+                features.check(f"The data directory {directory}", needs_of(db))
+                assert mark is not None
+                if version != FORMAT_VERSION:
+                    # In this order: older programs refuse a directory whose two formats differ, unchanged.
+                    write_mark(directory, mark._replace(format=FORMAT_VERSION))
+                    write_format(directory)
+                self._mark = OpenMark(directory, examined.manifest.store_id)
+            except BaseException:
+                db.close()
+                raise
+            return db
         except OSError as error:
             raise unusable(directory, error) from error
 
@@ -248,7 +263,7 @@ class DataDirectory:
 def examine_directory(directory: Path, version: int | None, mark: Mark | None) -> Examined:
     """Look at the files of a directory in which a store was made. Raises OSError."""
     rocks = directory / "rocks"
-    if mark is not None and mark.made and version is not None and mark.format != max(version, FORMAT_MARKED):
+    if mark is not None and mark.made and version is not None and not _agree(version, mark.format):
         examined = examine(rocks, mark)
         message = f"FORMAT says that the store has format {version}, but {NAME} says {mark.format}"
         examined.damage.insert(0, Damage(message, "FORMAT"))
@@ -268,6 +283,12 @@ def examine_directory(directory: Path, version: int | None, mark: Mark | None) -
         )
         return examined
     return examine(rocks, mark)
+
+
+def _agree(version: int, marked: int) -> bool:
+    """Whether FORMAT and STORE may say these formats. They differ where a crash cut off the change to
+    FORMAT_VERSION."""
+    return marked == max(version, FORMAT_MARKED) or min(version, marked) >= FORMAT_OPENED
 
 
 def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
@@ -354,7 +375,7 @@ def outdated(directory: Path, version: int) -> OutdatedFormat:
 def check_migrated(directory: Path, version: int | None) -> None:
     """Refuse a directory in which a migration is exchanging the old store for the new one. Raises
     OutdatedFormat."""
-    if version == FORMAT_VERSION and (directory / MIGRATION).exists():
+    if version is not None and version >= FORMAT_OPENED and (directory / MIGRATION).exists():
         raise OutdatedFormat(
             f"The migration of {directory} has not come to its end. Run `hashrange migrate {directory}` "
             "again: it goes on where it was."

@@ -2,7 +2,7 @@
 
 One line of fixed length says whether a store was made here, its id, and its last acknowledged write:
 
-    hashrange store made     rocks 3b0bf30b-... batch 0000...0326 sequence 0000...1304 format 3 crc 89abcdef
+    hashrange store made     rocks 3b0bf30b-... batch 0000...0326 sequence 0000...1304 format 4 crc 89abcdef
 
 - `creating` or `made`. RocksDB may create its files only while the mark says `creating`; no write has been
   acknowledged then.
@@ -32,8 +32,10 @@ from fastcrc.crc32 import iscsi as crc32c
 
 from hashrange.files.durable import BINARY, sync, sync_drive, write_durably
 
-FORMAT_VERSION: Final = 3
+FORMAT_VERSION: Final = 4
 """The format of the data directories that this program makes."""
+FORMAT_OPENED: Final = 3
+"""The oldest format that this program opens. The directory then gets FORMAT_VERSION."""
 FORMAT_MARKED: Final = 2
 """The first format with a mark. Its mark does not hold the format."""
 

@@ -47,7 +47,7 @@ from hashrange.storage.embedded.files.directory import (
     write_format,
 )
 from hashrange.storage.embedded.files.manifest import read_manifest
-from hashrange.storage.embedded.files.mark import FORMAT_VERSION, Mark, write_mark
+from hashrange.storage.embedded.files.mark import FORMAT_OPENED, Mark, write_mark
 from hashrange.storage.embedded.files.mark import NAME as STORE
 from hashrange.storage.embedded.keys import (
     BATCH_KEY,
@@ -168,9 +168,9 @@ class _Migration:
                 f"{self._directory} has no FORMAT. If it is a Hashrange data directory that has lost it, run "
                 f"`hashrange check --repair {self._directory}` first."
             )
-        if version == FORMAT_VERSION and not self._work.exists():
+        if version >= FORMAT_OPENED and not self._work.exists():
             return None
-        if version != FORMAT_VERSION:
+        if version < FORMAT_OPENED:
             self._copy(begin, now, leave_out)
             if keep_old or self._left_out:
                 write_durably(self._keep, b"")

@@ -25,9 +25,10 @@ from typing import Any, Final, TypeVar
 
 from rocksdict import Rdict, ReadOptions
 
+from hashrange.storage import features
 from hashrange.storage.api import Address, Totals
 from hashrange.storage.embedded import disk
-from hashrange.storage.embedded.batches import keys_under
+from hashrange.storage.embedded.batches import keys_under, needs_of
 from hashrange.storage.embedded.files.damage import Damage, Examined, examine, in_sequence, live_logs
 from hashrange.storage.embedded.files.directory import (
     DamagedFormat,
@@ -39,7 +40,14 @@ from hashrange.storage.embedded.files.directory import (
 )
 from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import Manifest, Sst, without_ssts
-from hashrange.storage.embedded.files.mark import FORMAT_MARKED, FORMAT_VERSION, NAME, DamagedMark, read_mark
+from hashrange.storage.embedded.files.mark import (
+    FORMAT_MARKED,
+    FORMAT_OPENED,
+    FORMAT_VERSION,
+    NAME,
+    DamagedMark,
+    read_mark,
+)
 from hashrange.storage.embedded.keys import (
     CLEARING,
     HEAD_BYTES,
@@ -128,7 +136,7 @@ class StoredRecords:
     @property
     def outdated(self) -> bool:
         """Whether the store has an older format, so that its records have other addresses."""
-        return self.version != FORMAT_VERSION
+        return self.version < FORMAT_OPENED
 
     @property
     def readable(self) -> bool:
@@ -196,9 +204,12 @@ class StoredRecords:
                 self._unusable |= dict.fromkeys(unusable, _in_rocks(str(error)))
                 self.found.damage += self._losses(dict.fromkeys(unusable, "it cannot be opened"))
                 continue
+            needs: list[bytes] = []
             with suppress(StorageError, Exception):
+                needs = needs_of(self._db)
                 notes = keys_under(self._db, CLEARING)
                 self._cleared = frozenset(int.from_bytes(key[-4:], "big") for key in notes)
+            features.check(f"The data directory {self.directory}", needs)
             return
 
     def _exclude(self, unusable: dict[int, str]) -> None:

@@ -16,7 +16,7 @@ from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 
-from hashrange.storage.failures import StorageError, StoreClosed
+from hashrange.storage.failures import StorageError, StoreClosed, StoreOutgrown
 from hashrange.storage.postgres.wire.arrays import pack_bytes, pack_numbers
 
 R = TypeVar("R")
@@ -32,15 +32,23 @@ _PARAMETERS: Final[dict[str, Any]] = {
     # Of several hosts, the primary. A standby is refused even as the only one: its records are out of date.
     "target_session_attrs": "read-write",
 }
+# In a database without an encoding (SQL_ASCII), the driver would return bytes as texts.
+_ENCODING: Final[dict[str, Any]] = {"client_encoding": "UTF8"}
+_FULL: Final = re.compile(
+    r"too many clients|too many connections|remaining connection slots|no more connections allowed"
+)
+_CONNECT_SECONDS_MIN: Final = 2
 _CANCEL_SECONDS_MAX: Final = 2.0
 _BOOLEAN, _BYTEA, _BYTEA_ARRAY, _BIGINT_ARRAY = 16, 17, 1001, 1016
 _UNKNOWN: Final = 0
 
-# SQLSTATEs. The first four are of `schema.sql`.
+# SQLSTATEs. Those that begin with HR are of `schema.sql`.
 FENCED: Final = "HR002"
 CHANGED: Final = "HR004"
 EXCLUSIVE: Final = "HR005"
 BUSY: Final = "HR006"
+# `commit_group` was told another format; or a function has other parameters now.
+_OUTGROWN: Final = frozenset({"HR008", "42883"})
 _RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock timeout
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
@@ -128,6 +136,13 @@ class Refused(Trouble):
     """PostgreSQL undid the transaction. The text says why."""
 
 
+class Outgrown(Refused):
+    """A newer program has upgraded the store."""
+
+
+OTHER_FORMAT: Final = "has another format"
+
+
 class TimeIsUp(psycopg.OperationalError):
     """PostgreSQL has taken too long to answer."""
 
@@ -169,13 +184,19 @@ def _limited(gen: PQGen[R], seconds_max: float) -> PQGen[R]:
     raise TimeIsUp(f"PostgreSQL has not answered for {seconds_max:g} seconds")
 
 
-def connect(url: str, *, name: str = "hashrange", seconds_max: float = math.inf) -> Connection:
-    """A new connection, in autocommit mode, that waits `seconds_max` for each answer. Raises `Lost`."""
+def connect(
+    url: str, *, name: str = "hashrange", seconds_max: float = math.inf, connect_seconds: float = math.inf
+) -> Connection:
+    """A new connection, in autocommit mode, that waits `seconds_max` for each answer. To connect to a host
+    takes at most `connect_seconds`, but at least the driver's two. Raises `Lost`."""
     try:
+        given = {**_PARAMETERS, "application_name": name, **conninfo_to_dict(url), **_ENCODING}
+        if connect_seconds < int(given["connect_timeout"]):
+            given["connect_timeout"] = max(math.ceil(connect_seconds), _CONNECT_SECONDS_MIN)
         connection = Connection.connect(
             autocommit=True,
             prepare_threshold=None,  # PgBouncer may give each transaction another connection of its own
-            **{**_PARAMETERS, "application_name": name, **conninfo_to_dict(url)},
+            **given,
         )
     except psycopg.Error as error:
         text = hide_password(_text(error))
@@ -252,6 +273,8 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return NeedsExclusive(text)
     if state == BUSY:
         return StoreBusy(text)
+    if state in _OUTGROWN:
+        return Outgrown(text)
     if state in _RETRIED:
         return Retry(text)
     if state == _READ_ONLY:
@@ -350,6 +373,8 @@ class Pool:
             except Lost as error:
                 if last:
                     raise unreachable(str(error)) from None
+            except Outgrown:
+                raise StoreOutgrown(OTHER_FORMAT) from None
             except (Retry, Refused) as error:
                 raise StorageError(f"PostgreSQL refused a read: {error}") from None
         raise AssertionError("not reached")
@@ -376,6 +401,12 @@ def refused(error: Trouble) -> StorageError:
 
 
 def unreachable(cause: str) -> StorageError:
+    if _FULL.search(cause):
+        return StorageError(
+            f"PostgreSQL lets no more connections in: {cause}. Each server needs up to nine. Raise "
+            "max_connections of PostgreSQL, or the CONNECTION LIMIT of the role or the database; or put "
+            "PgBouncer in between."
+        )
     return StorageError(
         f"PostgreSQL does not answer: {cause}. Check that it runs and takes connections; requests work again "
         "as soon as it does."

@@ -70,6 +70,8 @@ class Arguments(NamedTuple):
     last: int | None = None
     body_stamp: int | None = None
     cleared: Numbers = NO_NUMBERS
+    # The format that the engine knows.
+    format: int = 0
 
 
 _COMMIT_ARGUMENTS: Final = ", ".join(f"in_{name} => %s" for name in Arguments._fields)
@@ -88,6 +90,7 @@ class Statements:
         "marks",
         "scan",
         "schema",
+        "told",
         "verify",
     )
 
@@ -101,6 +104,7 @@ class Statements:
         self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(10)})"
         self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
         self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
+        self.told = f"SELECT catalog, value FROM {schema}.told()"
         self.lock = f"SELECT {schema}.take_lock(%s)"
         self.commit = f"SELECT outcome, catalog FROM {schema}.commit_group({_COMMIT_ARGUMENTS})"
 
