@@ -7,12 +7,12 @@ not on its indexes (measured on the service: dynoxide pull request 188). A chang
 the index too: one write for an entry that is added, removed or changed, two for an entry that moves to
 another key. Units are reported as float, as DynamoDB does.
 
-A write whose condition fails consumes write units of its table, and none of its indexes: those of the
-existing item, one if there is none ("Working with items and attributes", "Item sizes and capacity unit
-consumption"; the latter measured on the service in October 2026: zae-limiter issue 695; "DynamoDB read and
-write operations" has named the item of a put as well). A transaction that a failed condition cancels consumes
-the units of all its members, of those that failed as a failed write does [assumed]. Requests that are refused
-for another reason consume nothing [assumed].
+A write whose condition fails consumes write units of its table, and none of its indexes: one if there is no
+item ("Working with items and attributes", "Item sizes and capacity unit consumption"; measured on the service
+in October 2026: zae-limiter issue 695), else those of the larger of the existing item and the new one
+("DynamoDB read and write operations"; measured in August 2026: dynoxide's captures of PartiQL batches). A
+transaction that a failed condition cancels consumes the units of all its members, of those that failed as a
+failed write does [assumed]. Requests that are refused for another reason consume nothing [assumed].
 
 A write of an entry of a vector index is charged in bytes: those of the larger of the entry before and after,
 at least 1,024; an entry that moves to another HASH is charged for both places. A search costs, in bytes:
