@@ -110,8 +110,19 @@ def request(
                 doubts.append(error)
             again = is_refused(error) or (repeatable and is_unknown(error))
             if not again or attempt >= runtime.attempts_max:
+                _explain(error)
                 raise
         yield runtime.pause(attempt - 1)
+
+
+def _explain(error: Exception) -> None:
+    """Say what to do about a table whose keys are not those that its `Table` names."""
+    told = any(words in str(error) for words in ("does not match the schema", "the key"))
+    if told and error_code(error) == "ValidationException":
+        error.add_note(
+            "The keys of the table may have other names or types than PK and SK, which are texts: give their "
+            "names by Table(name, partition_key=..., sort_key=...)"
+        )
 
 
 def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Answer]:

@@ -231,6 +231,18 @@ def test_a_client_that_repeats_requests_is_warned_of(endpoint: str, table: Table
         Counters(client, table).add("/")
 
 
+def test_a_table_with_other_keys_is_explained(client: Any, name_table: Callable[..., str]) -> None:
+    other = Table(name_table("others"), partition_key="id", sort_key="at")
+    client.create_table(**other.definition())
+    client.get_waiter("table_exists").wait(TableName=other.name, WaiterConfig={"Delay": 1})
+    counters = Counters(client, Table(other.name))
+    for ask in (lambda: counters.add("/"), lambda: counters.value("/")):
+        with pytest.raises(ClientError) as refused:
+            ask()
+        assert "partition_key=" in refused.value.__notes__[0]
+    assert Counters(client, other).add("/") == 1
+
+
 def test_a_client_of_the_other_kind_is_refused_before_it_writes(client: Any, table: Table) -> None:
     with pytest.raises(TypeError, match="of the other kind"):
         AsyncCounters(client, table)
