@@ -25,7 +25,7 @@ from hashrange.storage.postgres.groups import STORE_MS_MIN, Locks
 from hashrange.storage.postgres.members import Member
 
 CONTENDED_SECONDS: Final = 2.0
-LOST_SHARE_MAX: Final = 0.4
+LOST_SHARE_MAX: Final = 0.25
 """If other engines make more groups than this share fail, bodies wait for locks for a while. That takes a
 round trip more, and so costs more than some lost groups: two engines that change 100,000 records lose up to a
 quarter, and are faster so."""
