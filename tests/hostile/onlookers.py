@@ -431,7 +431,7 @@ class Comparison:
             except queue.Empty:
                 outcome.add(mutation, f"{side.name} gives no answer")
                 continue
-            fault = find_fault(asked.kind, len(mutation.sent), *found, mutation.operation)
+            fault = find_fault(asked.kind, mutation.sent, *found, mutation.operation)
             is_equal = _shown(expected) == _shown(found) or (side.name == "strict" and _DENIED in found[2])
             if fault is not None:
                 outcome.add(mutation, f"{side.name}: {fault}")

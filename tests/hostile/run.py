@@ -150,7 +150,7 @@ class Run:
 
     def judge(self, mutation: Mutation, status: int, head: bytes, body: bytes) -> None:
         self.tally.outcomes[mutation.operation, outcome_of(status, body)] += 1
-        fault = find_fault(mutation.kind, len(mutation.sent), status, head, body, mutation.operation)
+        fault = find_fault(mutation.kind, mutation.sent, status, head, body, mutation.operation)
         if fault is not None:
             self.fail(mutation, fault)
 
@@ -206,9 +206,7 @@ class Run:
                 connection.send(mutation.sent)
                 if mutation.kind == "framing":
                     return self.read_to_end(mutation, connection)
-                return find_fault(
-                    mutation.kind, len(mutation.sent), *connection.answer(), mutation.operation
-                )
+                return find_fault(mutation.kind, mutation.sent, *connection.answer(), mutation.operation)
         except TimeoutError:
             return "no answer"
         except OSError as error:
@@ -224,7 +222,7 @@ class Run:
             while True:
                 status, head, body = connection.answer()
                 if status != 100:
-                    fault = fault or find_fault("framing", len(mutation.sent), status, head, body)
+                    fault = fault or find_fault("framing", mutation.sent, status, head, body)
                     self.tally.outcomes["(framing)", outcome_of(status, body)] += 1
         except TimeoutError:
             return "no answer"
