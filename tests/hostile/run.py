@@ -222,7 +222,7 @@ class Run:
             while True:
                 status, head, body = connection.answer()
                 if status != 100:
-                    fault = fault or find_fault("framing", mutation.sent, status, head, body)
+                    fault = fault or find_fault("framing", mutation.sent, status, head, body, mutation.operation)
                     self.tally.outcomes["(framing)", outcome_of(status, body)] += 1
         except TimeoutError:
             return "no answer"

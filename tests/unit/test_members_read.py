@@ -30,6 +30,7 @@ from hostile import seeds
 from vector_tables import index_of
 
 _NOTE: set[str] = set()
+LITTER = "what the service does not know"
 
 # Patterns of paths, and why these members have no effect.
 WITHOUT_EFFECT = {
@@ -153,6 +154,22 @@ def noting(shape: Shape, value: Any, path: str) -> Any:
     return value
 
 
+def littered(shape: Shape, value: Any) -> Any:
+    """A value of a checked request whose structures have one member more than the service knows."""
+    match shape:
+        case Structure():
+            known = {
+                name: littered(shape.members[name], content) if name in shape.members else content
+                for name, content in value.items()
+            }
+            return {**known, "Unknown": LITTER}
+        case List():
+            return [littered(shape.member, content) for content in value]
+        case Map():
+            return {name: littered(shape.value, content) for name, content in value.items()}
+    return value
+
+
 def paths(shape: Shape, path: str) -> Iterator[str]:
     """The paths of all members below a shape."""
     match shape:
@@ -245,3 +262,29 @@ def test_a_member_that_is_only_copied_is_not_asked_for(noted: set[str]) -> None:
     assert {**request}["Used"][0]["Name"] == "a"
     assert request.get("Used") is not None
     assert noted == {"Operation.Used[].Name", "Operation.Used"}
+
+
+def test_no_answer_shows_a_member_that_the_service_does_not_know(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Neither of the request nor of an earlier one: it would be kept, and may be nested too deeply to show."""
+
+    def prepare(operation: str, inner: Callable[..., Any], request: Any, context: Any) -> Any:
+        return inner(littered(OPERATIONS[operation], request), context)
+
+    load()
+    for name, entry in REGISTRY.items():
+        monkeypatch.setattr(entry, "prepare", partial(prepare, name, entry.prepare))
+    execute, shown, asked = Database.execute, set(), set()
+
+    def look(self: Database, operation: str, request: Any) -> Any:
+        answer = execute(self, operation, request)
+        asked.add(operation)
+        if LITTER in repr(answer):
+            shown.add(operation)
+        return answer
+
+    monkeypatch.setattr(Database, "execute", look)
+    play_seeds(tmp_path)
+    assert shown == set()
+    assert len(asked) > 50

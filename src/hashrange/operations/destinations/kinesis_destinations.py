@@ -50,7 +50,8 @@ _PRECISION: Final = "ApproximateCreationDateTimePrecision"
 def prepare_enable(request: Request, context: Context) -> WriteBody:
     """The body of an EnableKinesisStreamingDestination."""
     name = table_name(request["TableName"], context.scope)
-    arn, configuration = request["StreamArn"], request.get("EnableKinesisStreamingConfiguration") or {}
+    arn, given = request["StreamArn"], request.get("EnableKinesisStreamingConfiguration") or {}
+    configuration = {name: given[name] for name in (_PRECISION,) if name in given}
     now, lasts = context.now, context.settings.update_seconds
     wanted = Destination(
         arn,
