@@ -222,7 +222,8 @@ class Run:
             while True:
                 status, head, body = connection.answer()
                 if status != 100:
-                    fault = fault or find_fault("framing", mutation.sent, status, head, body, mutation.operation)
+                    operation = mutation.operation
+                    fault = fault or find_fault("framing", mutation.sent, status, head, body, operation)
                     self.tally.outcomes["(framing)", outcome_of(status, body)] += 1
         except TimeoutError:
             return "no answer"

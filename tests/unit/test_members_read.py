@@ -267,7 +267,7 @@ def test_a_member_that_is_only_copied_is_not_asked_for(noted: set[str]) -> None:
 def test_no_answer_shows_a_member_that_the_service_does_not_know(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Neither of the request nor of an earlier one: it would be kept, and may be nested too deeply to show."""
+    """Neither of its request nor of an earlier one: what is kept may be nested too deeply to show."""
 
     def prepare(operation: str, inner: Callable[..., Any], request: Any, context: Any) -> Any:
         return inner(littered(OPERATIONS[operation], request), context)
@@ -287,4 +287,4 @@ def test_no_answer_shows_a_member_that_the_service_does_not_know(
     monkeypatch.setattr(Database, "execute", look)
     play_seeds(tmp_path)
     assert shown == set()
-    assert len(asked) > 50
+    assert len(asked) > 40
