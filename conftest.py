@@ -52,6 +52,7 @@ if RERUNS:
 
 
 _IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
+_SHOWN_BYTES_MAX = 16
 
 
 def pytest_configure() -> None:
@@ -108,6 +109,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run what needs PostgreSQL, and only that: its own tests, and the suites of all engines on it",
     )
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """The name of bytes among a test's parameters, if they are long: they may be random, or have the time in
+    them, and each worker of a run needs the same names."""
+    return f"{len(val)} bytes" if isinstance(val, bytes) and len(val) > _SHOWN_BYTES_MAX else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
