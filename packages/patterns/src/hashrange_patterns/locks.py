@@ -26,8 +26,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -42,6 +41,7 @@ from hashrange_patterns.flows import (
     awaiting,
     blocking,
 )
+from hashrange_patterns.leases import Leases
 from hashrange_patterns.requests import Runtime, check_seconds, is_condition_failure, request
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
@@ -272,24 +272,21 @@ class Locks(Blocking[LockFlows]):
         if held is None:
             yield None
             return
-        holding, over = Holding(self._flows, held), threading.Event()
+        holding = Holding(self._flows, held)
 
-        def renew() -> None:
-            while not over.wait(holding.pause_seconds) and self._run(holding.renew()):
-                pass
+        def renew(held: Sequence[Holding]) -> None:
+            for one in held:
+                if not self._run(one.renew()):
+                    leases.drop(one)
 
-        renewing = threading.Thread(target=renew, name=f"lock {name}", daemon=True)
-        renewing.start()
+        leases = Leases([holding], renew, self._flows.lease_seconds)
         try:
-            yield holding
+            with leases:
+                yield holding
         except BaseException:
-            over.set()
-            renewing.join()
             with suppress(Lost):
                 self._run(holding.end())
             raise
-        over.set()
-        renewing.join()
         self._run(holding.end())
 
     acquire = blocking(LockFlows.acquire)
