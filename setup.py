@@ -75,7 +75,7 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify
 
     # The engine over PostgreSQL is a quarter of the code, and of use only beside the driver.
-    without = () if find_spec("psycopg") else ("src/hashrange/storage/postgres/",)
+    without = () if find_spec("psycopg") else ("packages/postgres/src/hashrange_postgres/",)
     files = [name for name in PROJECT["tool"]["hashrange"]["compiled"] if not name.startswith(without)]
     # Modules that are not compiled may import what is not installed where a wheel is built, such as boto3.
     with tempfile.TemporaryDirectory() as scratch:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from bench import signing
 from bench.report import table
-from hashrange.access.signatures import Key, Verifier
+from hashrange_access.signatures import Key, Verifier
 from hashrange.clock import SystemClock
 from hashrange.errors import ServiceError
 

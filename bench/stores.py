@@ -78,7 +78,7 @@ def _open(store: str, schema: str) -> Engine:
         from hashrange.storage.embedded import EmbeddedEngine
 
         return EmbeddedEngine(store)
-    from hashrange.storage.postgres import PostgresEngine
+    from hashrange_postgres import PostgresEngine
 
     return PostgresEngine(store, schema=schema)
 

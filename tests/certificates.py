@@ -6,7 +6,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from hashrange.access.certificates import authority, server
+from hashrange_access.certificates import authority, server
 from hashrange.clock import SystemClock
 from hashrange.server.tls import Certificates
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.errors import ServiceError
-from hashrange.money import meter
+from hashrange_lab.money import meter
 from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin

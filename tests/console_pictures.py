@@ -20,10 +20,10 @@ import orjson
 
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange.console.tables.demo import DEMOS
+from hashrange_console.tables.demo import DEMOS
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
-from hashrange.money import meter
+from hashrange_lab.money import meter
 from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin

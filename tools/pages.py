@@ -43,7 +43,7 @@ API: Final = {
     "clock": ("Clocks", ["hashrange.clock"]),
     "faults": ("Faults", ["hashrange.faults.effects", "hashrange.faults.rules"]),
     "costs": ("Costs", ["hashrange.costs"]),
-    "triggers": ("Triggers", ["hashrange.triggers"]),
+    "triggers": ("Triggers", ["hashrange_triggers"]),
     "server": ("The server", ["hashrange.server.run", "hashrange.server.settings"]),
     "patterns": ("Patterns", ["hashrange_patterns"]),
 }

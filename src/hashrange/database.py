@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
-    from hashrange.lab import Lab
+    from hashrange_lab.behaviour import Lab
     from hashrange.operations.travel import Travel
     from hashrange.watching.watch import Passage, Watch
 
@@ -173,7 +173,7 @@ class Database:
 
     @property
     def lab(self) -> Lab:
-        """What this database imitates of AWS (`hashrange.lab`)."""
+        """What this database imitates of AWS (`hashrange_lab.behaviour`)."""
         return self.interest.lab
 
     @property

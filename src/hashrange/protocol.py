@@ -35,7 +35,7 @@ import msgspec
 import orjson
 
 from hashrange import errors
-from hashrange.access.authorization import MISSING_TOKEN, check_query_parameters, header_parameters
+from hashrange.credentials import MISSING_TOKEN, check_query_parameters, header_parameters
 from hashrange.clock import SystemClock
 from hashrange.database import Caller
 from hashrange.operations.context import NOTHING
@@ -263,7 +263,7 @@ class Wire:
     ) -> Response:
         """The answer to a form: programs ask STS who they are, or for a role, before they use the data."""
         # Imported here, because most servers never get a form.
-        from hashrange.access import sts
+        from hashrange_access import sts
 
         gate = self._interest.gate if self._interest is not None else None
         sent = sts.Sent(method, target, headers, body)

@@ -17,7 +17,7 @@ from hashrange.storage.api import Totals
 from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.records import P, get, put, rows
 from hashrange.storage.failures import CommitError, CommitFailed, StorageError
-from hashrange.storage.postgres import PostgresEngine
+from hashrange_postgres import PostgresEngine
 from list_append import SPACE, Run
 
 ROUNDS = int(os.environ.get("HASHRANGE_POSTGRES_ROUNDS", "3"))

@@ -18,7 +18,7 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.records import P, Q, get
 from hashrange.storage.failures import CommitError, CommitFailed
-from hashrange.storage.postgres import PostgresEngine
+from hashrange_postgres import PostgresEngine
 
 MIB = 1024 * 1024
 LEFT_BYTES = 12 * MIB

@@ -13,7 +13,7 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from hashrange.access.signatures import Key
+from hashrange_access.signatures import Key
 
 KEY = Key("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 SESSION = Key("ASIDEXAMPLE", "another-secret", "a/session+token==", 2_000_000_000.0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from hashrange.access.policies import Attached, Decision, Policy, Principal, Request, evaluate, parse
+from hashrange_access.policies import Attached, Decision, Policy, Principal, Request, evaluate, parse
 from judges.cases import ACCOUNT, ROLE, Case, Json, random_case
 from judges.known import reason
 from judges.outside import Verdict, decide

@@ -26,7 +26,7 @@ from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.storage.postgres import PostgresEngine
+from hashrange_postgres import PostgresEngine
 from hashrange.tables.background import expiry, lag, sweeps
 from hashrange.tables.data import items, records
 from hashrange.tables.definitions import catalog

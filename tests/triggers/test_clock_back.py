@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.clock import ManualClock
-from hashrange.triggers.tail import Tail
+from hashrange_triggers.tail import Tail
 from triggers.world import TABLE, World, keys_of
 
 DAY = 86_400.0

@@ -14,9 +14,9 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.cli import main
-from hashrange.triggers import functions
+from hashrange_triggers import functions
 from serving import serving
 
 TABLE = "commanded"

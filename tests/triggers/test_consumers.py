@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange import triggers
-from hashrange.triggers.source import shards_of, table_streams
+import hashrange_triggers as triggers
+from hashrange_triggers.source import shards_of, table_streams
 from serving import serving
 
 CONSUMERS = Path(__file__).resolve().parent / "consumers"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange.triggers.delivery import Attempt, Lane, Policy, delivered_of
-from hashrange.triggers.events import Record
+from hashrange_triggers.delivery import Attempt, Lane, Policy, delivered_of
+from hashrange_triggers.events import Record
 
 
 def record(number: int, created: float = 0.0) -> Record:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange_patterns import Counters, Event, Table
 from triggers.world import World
 

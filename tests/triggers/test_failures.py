@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from hashrange.triggers.failures import FailureFile
+from hashrange_triggers.failures import FailureFile
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not sync directories")

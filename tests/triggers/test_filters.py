@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange.triggers import filters
+from hashrange_triggers import filters
 
 RECORD: dict[str, Any] = {
     "eventName": "MODIFY",

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from hashrange import triggers
-from hashrange.triggers.source import PAGE_RECORDS_MAX, Cursor, shards_of, table_streams
+import hashrange_triggers as triggers
+from hashrange_triggers.source import PAGE_RECORDS_MAX, Cursor, shards_of, table_streams
 from serving import serving
 from triggers.view_totals import TOTALS, VIEWS, count
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.database import Settings
 from triggers.world import World, keys_of
 

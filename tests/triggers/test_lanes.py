@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange.triggers.delivery import Policy, Reason
-from hashrange.triggers.events import Record
-from hashrange.triggers.shard import Batching, Handling, ShardRun
+from hashrange_triggers.delivery import Policy, Reason
+from hashrange_triggers.events import Record
+from hashrange_triggers.shard import Batching, Handling, ShardRun
 
 LANES = 4
 RECORDS = 40

@@ -14,13 +14,13 @@ import orjson
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.database import Settings
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import CommitError, CommitUnknown, Moment
 from hashrange.tables.streams import logs
 from hashrange.tables.streams.logs import Change, Stream
-from hashrange.triggers.checkpoints import create_table
+from hashrange_triggers.checkpoints import create_table
 from triggers.world import TABLE, World
 
 FAILURES = (

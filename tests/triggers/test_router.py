@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from triggers.world import World
 
 router: Any = pytest.importorskip(

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from hashrange.cli import main
 from hashrange.database import Settings
-from hashrange.triggers import TriggerError, differences, events
-from hashrange.triggers.tail import Tail
+from hashrange_triggers import TriggerError, differences, events
+from hashrange_triggers.tail import Tail
 from serving import serving
 from triggers.world import TABLE, World, keys_of
 
@@ -129,7 +129,7 @@ class TestFollowing:
 
 
 def test_the_command_prints_a_block_or_a_line_for_each_record() -> None:
-    from hashrange import triggers
+    import hashrange_triggers as triggers
 
     with serving("--memory") as server:
         clients = triggers.connect(server.endpoint)

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.database import Settings
-from hashrange.triggers import filters
+from hashrange_triggers import filters
 from triggers.world import TABLE, World, keys_of
 
 

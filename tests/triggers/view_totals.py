@@ -10,7 +10,7 @@ import os
 from functools import cache
 from typing import Any
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 
 VIEWS, TOTALS = "views", "totals"
 

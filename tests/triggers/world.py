@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 

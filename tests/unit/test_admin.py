@@ -389,7 +389,7 @@ def test_a_plane_that_another_version_has_replaced_says_so(
     database: Database, upgraded: str
 ) -> None:
     def fail(subject: object, door: object) -> Never:
-        raise ImportError("cannot import name 'x' from hashrange.console")
+        raise ImportError("cannot import name 'x' from hashrange_console")
 
     with running(database, admin=Admin(port.bind(0)[0], fail)) as endpoint:
         for command in (["healthcheck"], ["clock", "show"]):

@@ -22,9 +22,9 @@ from hashrange.cli import main
 from hashrange.cli.health import disk
 from hashrange.client import connect
 from hashrange.database import Database
-from hashrange.loads import sending
+from hashrange_lab.loads import sending
 from hashrange.protocol import ADMIN_HEADER
-from hashrange.watching.tape import recording
+from hashrange_lab.recordings.recording import recording
 
 KEY = '{"pk": {"S": "a"}}'
 ORDERS: Any = {

@@ -14,11 +14,11 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from hashrange import triggers
+import hashrange_triggers as triggers
 from hashrange.cli import main
 from hashrange.cli.pulling import copying, pull
 from hashrange.cli.remote import batches
-from hashrange.cli.trigger import connect
+from hashrange_triggers.commands.trigger import connect
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running

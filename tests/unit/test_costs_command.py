@@ -16,7 +16,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving import serve as serving
 from hashrange.clock import VirtualClock
 from hashrange.database import Caller, Database
-from hashrange.money import meter
+from hashrange_lab.money import meter
 from hashrange.prices import published
 from hashrange.server import running
 from unit.test_admin import ask

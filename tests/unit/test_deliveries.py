@@ -22,7 +22,7 @@ from hashrange.tables.spaces import DELIVERY_SPACE
 @pytest.fixture(params=["memory", "disk", "postgresql"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param == "postgresql":
-        from hashrange.storage.postgres import PostgresEngine
+        from hashrange_postgres import PostgresEngine
 
         url = request.getfixturevalue("postgres_url")
         world = World(engine=PostgresEngine(url, schema=postgres.new_schema()))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange.console.items import pieces
+from hashrange_console.items import pieces
 from hashrange.interchange.compression import unreadable
 from hashrange.interchange.item_files import rows
 from hashrange.interchange.plain_json import NoItem

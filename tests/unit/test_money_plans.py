@@ -10,13 +10,13 @@ import pytest
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import LimitExceededException
-from hashrange.money.counts import Minute, Series
-from hashrange.money.loads import Minutes, WrongLoad, read, read_csv, to_csv
-from hashrange.money.plans import MINUTES_MAX, compare
-from hashrange.money.scaling import Allowance, Policy, Scaled, hourly, scale
+from hashrange_lab.money.counts import Minute, Series
+from hashrange_lab.money.loads import Minutes, WrongLoad, read, read_csv, to_csv
+from hashrange_lab.money.plans import MINUTES_MAX, compare
+from hashrange_lab.money.scaling import Allowance, Policy, Scaled, hourly, scale
 from hashrange.prices import published
-from hashrange.recordings import blocks
-from hashrange.recordings.lines import End, Entry, Head, encode
+from hashrange_lab.recordings import blocks
+from hashrange_lab.recordings.lines import End, Entry, Head, encode
 
 REGION = published().region("us-east-1")
 DAY = 1_440

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hashrange.recordings import blocks, reader
-from hashrange.recordings.lines import Dropped, End, Entry, Head, TableLine, encode
-from hashrange.recordings.reader import NotARecording, in_order
+from hashrange_lab.recordings import blocks, reader
+from hashrange_lab.recordings.lines import Dropped, End, Entry, Head, TableLine, encode
+from hashrange_lab.recordings.reader import NotARecording, in_order
 
 HEAD = Head(1, 1_767_225_600.0)
 CREATE = {"TableName": "orders", "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]}

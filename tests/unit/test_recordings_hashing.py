@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashrange import partiql
-from hashrange.recordings.hashing import Hashing
+from hashrange_lab.recordings.hashing import Hashing
 from hashrange.values import admit_item, item_size
 
 HASHING = Hashing(b"secret")

@@ -19,7 +19,7 @@ from hashrange.storage.contract.steps import (
 from hashrange.storage.drafts import Draft
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.storage.postgres import PostgresEngine
+from hashrange_postgres import PostgresEngine
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)

@@ -22,10 +22,10 @@ from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.contract.loops import Interrupted, Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
 from hashrange.storage.failures import CommitFailed, Stopped, StorageError
-from hashrange.storage.postgres import PostgresEngine
-from hashrange.storage.postgres.groups import Group
-from hashrange.storage.postgres.wire.statements import Arguments
-from hashrange.storage.postgres.writer import Writer
+from hashrange_postgres import PostgresEngine
+from hashrange_postgres.groups import Group
+from hashrange_postgres.wire.statements import Arguments
+from hashrange_postgres.writer import Writer
 from list_append import SPACE, Run
 
 

@@ -22,9 +22,9 @@ from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, get, put
 from hashrange.storage.failures import CommitError, CommitFailed, StorageError
-from hashrange.storage.postgres import PostgresEngine, upkeep
-from hashrange.storage.postgres.fetching import Wanted
-from hashrange.storage.postgres.wire.connections import Lost
+from hashrange_postgres import PostgresEngine, upkeep
+from hashrange_postgres.fetching import Wanted
+from hashrange_postgres.wire.connections import Lost
 from proxy import Proxy
 from unit.test_admin import ask
 

@@ -14,7 +14,7 @@ import postgres
 from hashrange.storage.api import Transaction
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P
-from hashrange.storage.postgres import PostgresEngine, waiting
+from hashrange_postgres import PostgresEngine, waiting
 
 SPACE = 7
 COUNTERS = [b"%04d" % number for number in range(500)]

@@ -18,8 +18,8 @@ from hashrange.storage.api import Totals, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.records import Outcomes, P, get, put, rows
 from hashrange.storage.failures import CommitFailed, CommitUnknown
-from hashrange.storage.postgres import PostgresEngine, writer
-from hashrange.storage.postgres.wire import connections, lines
+from hashrange_postgres import PostgresEngine, writer
+from hashrange_postgres.wire import connections, lines
 from list_append import SPACE, Run
 
 

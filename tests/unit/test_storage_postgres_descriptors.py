@@ -17,8 +17,8 @@ import postgres
 from hashrange.storage.api import Transaction
 from hashrange.storage.contract.records import P, put, rows
 from hashrange.storage.failures import CommitFailed, StorageError
-from hashrange.storage.postgres import PostgresEngine
-from hashrange.storage.postgres.wire import connections
+from hashrange_postgres import PostgresEngine
+from hashrange_postgres.wire import connections
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 import postgres
 from hashrange.storage.contract.records import Outcomes, P
-from hashrange.storage.postgres import PostgresEngine
-from hashrange.storage.postgres.waiting import Contention
+from hashrange_postgres import PostgresEngine
+from hashrange_postgres.waiting import Contention
 
 SPACE: Final = 7
 FIRST, SECOND = b"c", b"p"

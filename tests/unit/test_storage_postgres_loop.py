@@ -16,8 +16,8 @@ import postgres
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, Q, get, put
-from hashrange.storage.postgres import PostgresEngine
-from hashrange.storage.postgres.wire import connections
+from hashrange_postgres import PostgresEngine
+from hashrange_postgres.wire import connections
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import postgres
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.records import Outcomes, P, rows
-from hashrange.storage.postgres import PostgresEngine, schema
+from hashrange_postgres import PostgresEngine, schema
 
 LOGS: Final = (8, 9)
 KEPT: Final = 10

@@ -14,7 +14,7 @@ import postgres
 from hashrange.storage import contract
 from hashrange.storage.contract.records import P, get, put, rows
 from hashrange.storage.failures import StorageError, UnknownFormat
-from hashrange.storage.postgres import PostgresEngine, schema
+from hashrange_postgres import PostgresEngine, schema
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.offline.moving import DirectorySource
 from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.moving import copy
-from hashrange.storage.postgres import PostgresEngine
-from hashrange.storage.postgres.moving import SchemaTarget
+from hashrange_postgres import PostgresEngine
+from hashrange_postgres.moving import SchemaTarget
 
 SPACE = 7
 COUNTERS = [b"%d" % number for number in range(20)]

@@ -26,8 +26,8 @@ from consistency.serializability import Append, Read
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import P, Q
 from hashrange.storage.contract.steps import Steps
-from hashrange.storage.postgres import PostgresEngine, writer
-from hashrange.storage.postgres.wire import lines
+from hashrange_postgres import PostgresEngine, writer
+from hashrange_postgres.wire import lines
 
 SPACE: Final = 7
 LISTS: Final = (b"x", b"y")

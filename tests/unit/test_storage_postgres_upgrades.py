@@ -22,9 +22,9 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import Outcomes, P, get, put, rows
 from hashrange.storage.failures import StoreOutgrown
-from hashrange.storage.postgres import PostgresEngine
-from hashrange.storage.postgres import schema as schemas
-from hashrange.storage.postgres.wire.statements import Arguments
+from hashrange_postgres import PostgresEngine
+from hashrange_postgres import schema as schemas
+from hashrange_postgres.wire.statements import Arguments
 from unit.test_admin import ask
 
 

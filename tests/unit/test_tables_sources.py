@@ -12,7 +12,7 @@ import pytest
 import postgres
 from hashrange.database import Database
 from hashrange.storage.memory import MemoryEngine
-from hashrange.storage.postgres import PostgresEngine
+from hashrange_postgres import PostgresEngine
 
 KB = 1024
 PAGE_UNITS = 256

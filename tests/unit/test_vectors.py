@@ -56,7 +56,7 @@ def open_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             elif request.param == "embedded":
                 engine = EmbeddedEngine(tmp_path / "store")
             else:
-                from hashrange.storage.postgres import PostgresEngine
+                from hashrange_postgres import PostgresEngine
 
                 engine = PostgresEngine(url, schema=schema)
             stack.callback(engine.close)
@@ -104,7 +104,7 @@ def test_a_search_finds_what_a_look_at_all_items_finds(
 def test_a_search_on_postgresql_finds_what_a_look_at_all_items_finds(
     postgres_url: str, distance: str, history: list[tuple[Any, ...]]
 ) -> None:
-    from hashrange.storage.postgres import PostgresEngine
+    from hashrange_postgres import PostgresEngine
 
     run_history(World(PostgresEngine(postgres_url, schema=postgres.new_schema())), distance, history)
 

@@ -36,23 +36,14 @@ def bind_admin(
 
 def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
     """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
-    from hashrange.console import routes
-    from hashrange.server.admin import (
-        application,
-        backups,
-        checkpoints,
-        clock,
-        data,
-        destinations,
-        faults,
-        heat,
-        keys,
-        lab,
-        recording,
-        status,
-        travel,
-    )
-    from hashrange.server.admin.usage import costs, insights
+    from hashrange_console import routes
+    from hashrange.server.admin import application, backups, checkpoints, clock, data, destinations, faults, status, travel
+    from hashrange_lab.admin import heat
+    from hashrange_access import admin as keys
+    from hashrange_lab.admin import lab
+    from hashrange_lab.admin import recording
+    from hashrange.server.admin.usage import insights
+    from hashrange_lab.admin import costs
 
     shown = (status, heat, insights, costs, destinations)
     changed = (clock, faults, lab, recording, travel, backups, keys, checkpoints, data)

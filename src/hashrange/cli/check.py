@@ -123,7 +123,7 @@ def _check_directory(directory: Path) -> None:
 def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
     """The problems of a store in PostgreSQL: in the engine's own tables, then in and between records."""
     with needs_driver():
-        from hashrange.storage.postgres.snapshot import Snapshot
+        from hashrange_postgres.snapshot import Snapshot
 
     snapshot = Snapshot(url, schema)
     try:

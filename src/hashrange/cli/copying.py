@@ -101,7 +101,7 @@ def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, st
     """The store FROM at one moment, and its name."""
     if is_url(origin):
         with needs_driver():
-            from hashrange.storage.postgres.snapshot import Snapshot
+            from hashrange_postgres.snapshot import Snapshot
 
         snapshot = Snapshot(origin, schema)
         yield snapshot, snapshot.place
@@ -161,7 +161,7 @@ def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
 def _target(target: str, schema: str, origin: str) -> Target:
     if is_url(target):
         with needs_driver():
-            from hashrange.storage.postgres.moving import SchemaTarget
+            from hashrange_postgres.moving import SchemaTarget
 
         return SchemaTarget(target, schema)
     if re.match(r"[a-z]+://", target):

@@ -34,7 +34,7 @@ from typing import Final, cast
 
 import httptools
 
-from hashrange.access.authorization import SOURCE
+from hashrange.credentials import SOURCE
 from hashrange.protocol import LOWER_NAMES, Call, Response
 from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, REPEATED_BYTES_MAX, coding_refusal

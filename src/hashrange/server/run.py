@@ -22,7 +22,7 @@ from functools import partial
 from typing import Final
 
 from hashrange import operations
-from hashrange.access.audit import AuditLog
+from hashrange_access.audit import AuditLog
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors

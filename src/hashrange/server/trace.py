@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hashrange import pace
-from hashrange.access.audit import AuditLog, entries
+from hashrange_access.audit import AuditLog, entries
 from hashrange.clock import SystemClock
 from hashrange.database import Caller
 from hashrange.errors import InternalServerError, ServiceError

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from hashrange.testing.moments import LocalClock
     from hashrange.testing.servers import Server, serving
     from hashrange.testing.tables import DeclarationError, DeclarationWarning
-    from hashrange.testing.triggers import NoStream, Trigger
+    from hashrange_triggers.testing import NoStream, Trigger
 else:
 
     def __getattr__(name):

@@ -30,7 +30,7 @@ from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
 
 if TYPE_CHECKING:
-    from hashrange.access.policies import Uses
+    from hashrange_access.policies import Uses
 
 T = TypeVar("T", bound=Callable[..., Any])
 Documents = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -149,7 +149,7 @@ class Block:
         if record_policy is not None:
             if policy is not None:
                 raise ValueError("policy= refuses requests and record_policy= records all: give one of them")
-            from hashrange.access import policies as access_policies
+            from hashrange_access import policies as access_policies
             from hashrange.testing import policies
 
             self._uses = access_policies.Uses()

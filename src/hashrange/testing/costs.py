@@ -17,7 +17,7 @@ import pytest
 
 from hashrange.costs.record import Record
 from hashrange.costs.table import aligned, number
-from hashrange.money.statement import Money, priced
+from hashrange_lab.money.statement import Money, priced
 from hashrange.prices import RATES, UnknownRegion, published
 from hashrange.prices.rates import GB
 from hashrange.watching.interest import record_everywhere

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.operations.travel import Travel
     from hashrange.testing.tables import Declaration
-    from hashrange.testing.triggers import Positions, Start, Trigger
+    from hashrange_triggers.testing import Positions, Start, Trigger
 
 _ROUNDS_MAX: Final = 1_000
 
@@ -258,9 +258,9 @@ class LocalDatabase:
         `function` takes an event, or an event and a context. `patterns` are filters in Lambda's language.
         `settle` raises the function's errors; with `retries` the function is called again that many times,
         and the records are then given up (`Trigger.given_up`). Raises `NoStream` if the table has no stream,
-        and `hashrange.triggers.InvalidPattern`.
+        and `hashrange_triggers.InvalidPattern`.
         """
-        from hashrange.testing.triggers import Trigger
+        from hashrange_triggers.testing import Trigger
 
         trigger_ = Trigger(
             self.execute,

@@ -174,7 +174,7 @@ def _answer_sts(request: AWSPreparedRequest) -> transport.Answer | None:
     if sender is None or scope is None:
         return None
     # Imported here, because few tests ask STS.
-    from hashrange.access import sts
+    from hashrange_access import sts
 
     body: Any = request.body or b""  # a form is text or bytes, never a file
     sent = sts.Sent(b"POST", b"/", {}, body.encode() if isinstance(body, str) else bytes(body))

@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from hashrange.access.judging import Identified
-from hashrange.access.policies import Principal, Uses, parse
-from hashrange.access.policies.requests import root_arn
-from hashrange.access.users import Identity
+from hashrange_access.judging import Identified
+from hashrange_access.policies import Principal, Uses, parse
+from hashrange_access.policies.requests import root_arn
+from hashrange_access.users import Identity
 
 
 def user_with(

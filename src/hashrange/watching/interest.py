@@ -17,14 +17,14 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 
 if TYPE_CHECKING:
-    from hashrange.access.judging import Gate
-    from hashrange.access.rates import Limiter
+    from hashrange_access.judging import Gate
+    from hashrange_access.rates import Limiter
     from hashrange.costs import Costs
     from hashrange.costs.record import Recorder
     from hashrange.faults import Faults
-    from hashrange.lab import Lab
+    from hashrange_lab.behaviour import Lab
     from hashrange.watching.sights import Onlooker
-    from hashrange.watching.tape import Tape
+    from hashrange_lab.recordings.recording import Tape
     from hashrange.watching.watch import Watch
 
 _log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class Interest:
     def lab(self) -> Lab:
         """What the database imitates of AWS."""
         if self._lab is None:
-            from hashrange.lab import Lab
+            from hashrange_lab.behaviour import Lab
 
             self._lab = Lab(self._engine, self._settings, self._clock, self._look)
         return self._lab

@@ -34,8 +34,8 @@ from hashrange.watching.sights import Onlooker, Sight
 
 if TYPE_CHECKING:
     from hashrange.faults import Faults
-    from hashrange.lab import Lab
-    from hashrange.watching.tape import Tape
+    from hashrange_lab.behaviour import Lab
+    from hashrange_lab.recordings.recording import Tape
 
 T = TypeVar("T")
 Body = Callable[[Any], Any]
@@ -113,7 +113,7 @@ class Passage:
         self._operation = operation
         self._request = request
         if caller.identified is not None:
-            from hashrange.access.judging import acting
+            from hashrange_access.judging import acting
 
             caller = acting(operation, request, caller, watch.settings)
         self.caller = caller
@@ -177,7 +177,7 @@ class Passage:
 
     def _judged(self, body: Body, now: float) -> Body:
         """The body, after policies have been asked. Where they only look on, it runs if they fail."""
-        from hashrange.access.judging import judged
+        from hashrange_access.judging import judged
 
         watch = self._watch
         failed = None if self.caller.identified.refuses else partial(watch.failed, _POLICIES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hashrange.access.judging.acts import acts
+from hashrange_access.judging.acts import acts
 from hostile.seeds import MAIN, REQUESTS
 
 

@@ -22,9 +22,9 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from hashrange.access.audit import AuditError, AuditLog, log
-from hashrange.access.judging import Gate
-from hashrange.access.users import read
+from hashrange_access.audit import AuditError, AuditLog, log
+from hashrange_access.judging import Gate
+from hashrange_access.users import read
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.protection import audit_of

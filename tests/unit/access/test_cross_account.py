@@ -13,10 +13,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import hashrange
-from hashrange.access.judging import Gate, Identified
-from hashrange.access.judging.accounts import CROSS_ACCOUNT
-from hashrange.access.policies import Principal
-from hashrange.access.users import Identity, read
+from hashrange_access.judging import Gate, Identified
+from hashrange_access.judging.accounts import CROSS_ACCOUNT
+from hashrange_access.policies import Principal
+from hashrange_access.users import Identity, read
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.errors import AccessDeniedException

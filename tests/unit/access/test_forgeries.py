@@ -12,7 +12,7 @@ import pytest
 from forgeries.attack import attack
 from forgeries.genuine import presigned, signed
 from forgeries.meaning import reasons
-from hashrange.access import signatures
+from hashrange_access import signatures
 
 
 @pytest.fixture(autouse=True)

@@ -20,8 +20,8 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from hashrange.access.judging import Gate
-from hashrange.access.users import read
+from hashrange_access.judging import Gate
+from hashrange_access.users import read
 from hashrange.cli import main
 from hashrange.clock import SystemClock
 from hashrange.database import Database

@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange.access.judging import Identified
-from hashrange.access.policies import Principal, parse
-from hashrange.access.users import Identity
+from hashrange_access.judging import Identified
+from hashrange_access.policies import Principal, parse
+from hashrange_access.users import Identity
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import AccessDeniedException, ServiceError

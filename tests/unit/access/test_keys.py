@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from hashrange.access.directory import Directory
-from hashrange.access.keys import Keyring, KeyringError, NoSuchKey, VaultError, records, sealing
-from hashrange.access.keys.sealing import Vault
-from hashrange.access.users import read
+from hashrange_access.directory import Directory
+from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError, records, sealing
+from hashrange_access.keys.sealing import Vault
+from hashrange_access.users import read
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
 

@@ -16,10 +16,10 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from click.testing import CliRunner, Result
 
-from hashrange.access.judging import Gate
-from hashrange.access.signatures import Key
-from hashrange.access.signing import signature_headers
-from hashrange.access.users import UsersError, read
+from hashrange_access.judging import Gate
+from hashrange_access.signatures import Key
+from hashrange_access.signing import signature_headers
+from hashrange_access.users import UsersError, read
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.protection import audit_of

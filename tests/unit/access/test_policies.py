@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hashrange.access.policies import (
+from hashrange_access.policies import (
     Attached,
     Decision,
     Policy,
@@ -17,7 +17,7 @@ from hashrange.access.policies import (
     evaluate,
     parse,
 )
-from hashrange.access.policies.conditions import OPERATORS
+from hashrange_access.policies.conditions import OPERATORS
 from hashrange.operations.policies.operators import OPERATORS as NAMES
 
 ACCOUNT = "123456789012"

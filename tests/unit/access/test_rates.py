@@ -12,10 +12,10 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from hashrange.access import rates
-from hashrange.access.judging import Gate
-from hashrange.access.rates import Limiter
-from hashrange.access.users import UsersError, read
+from hashrange_access import rates
+from hashrange_access.judging import Gate
+from hashrange_access.rates import Limiter
+from hashrange_access.users import UsersError, read
 from hashrange.cli import main
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database

@@ -21,7 +21,7 @@ from botocore.credentials import Credentials
 
 from forgeries.genuine import KEY, Sent
 from hashrange import errors
-from hashrange.access.signatures import Verifier
+from hashrange_access.signatures import Verifier
 
 DATE = "20150830T123600Z"
 NOW = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from forgeries.genuine import HOST, KEY, SESSION, TARGET, Sent, presigned, read, signed
 from hashrange import errors
-from hashrange.access.signatures import Key, Verifier
+from hashrange_access.signatures import Key, Verifier
 
 
 def verified(sent: Sent, later: float = 0.0, **options: Any) -> Key:

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange.access.judging.judge import Identified
-from hashrange.access.policies import Principal, parse
-from hashrange.access.users import Identity
+from hashrange_access.judging.judge import Identified
+from hashrange_access.policies import Principal, parse
+from hashrange_access.users import Identity
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.errors import AccessDeniedException

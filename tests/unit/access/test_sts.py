@@ -17,13 +17,13 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from hashrange.access.directory import Directory
-from hashrange.access.judging import Gate
-from hashrange.access.keys import Keyring, sealing
-from hashrange.access.keys.sealing import Vault
-from hashrange.access.policies import PolicyError
-from hashrange.access.sts import Tokens, tokens
-from hashrange.access.users import read
+from hashrange_access.directory import Directory
+from hashrange_access.judging import Gate
+from hashrange_access.keys import Keyring, sealing
+from hashrange_access.keys.sealing import Vault
+from hashrange_access.policies import PolicyError
+from hashrange_access.sts import Tokens, tokens
+from hashrange_access.users import read
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hashrange.access.users import UsersError, load, read
+from hashrange_access.users import UsersError, load, read
 
 FILE = """
 accounts:

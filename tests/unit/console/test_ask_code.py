@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consoles import CREATE, EVERY_TYPE
-from hashrange.console import code
-from hashrange.console.golang import go
+from hashrange_console import code
+from hashrange_console.golang import go
 from hashrange.operations import REGISTRY
 from hashrange.shapes import OPERATIONS
 

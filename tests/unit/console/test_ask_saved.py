@@ -11,7 +11,7 @@ import pytest
 import postgres
 from consoles import Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
-from hashrange.console import kept
+from hashrange_console import kept
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.tables.inspection.check import check
@@ -87,7 +87,7 @@ def test_saved_queries_survive_a_restart_and_the_store_is_sound(tmp_path: Path) 
 
 
 def test_saved_queries_on_postgres_are_those_of_all_servers(postgres_url: str) -> None:
-    from hashrange.storage.postgres import PostgresEngine
+    from hashrange_postgres import PostgresEngine
 
     schema = postgres.new_schema()
     browsers: list[Browser] = []

@@ -21,8 +21,8 @@ from consoles import (
 )  # fmt: skip
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange.console import looks
-from hashrange.console.items import changes
+from hashrange_console import looks
+from hashrange_console.items import changes
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine

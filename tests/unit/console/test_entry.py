@@ -24,7 +24,7 @@ from consoles import (
 )  # fmt: skip
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.console import routes
+from hashrange_console import routes
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.server.admin.entry import AGE_SECONDS_MAX, IDLE_SECONDS_MAX, KEPT_MAX, Entry

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from consoles import CREATE, KEY, Browser, parsed, put
 from hashrange.costs.noting import Items
 from hashrange.database import Caller, Database
-from hashrange.insights.heat import KEYS_MAX, Heat, Place
+from hashrange_lab.heat import KEYS_MAX, Heat, Place
 from hashrange.insights.sketch import Sketch
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight

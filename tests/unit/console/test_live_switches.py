@@ -9,7 +9,7 @@ import pytest
 from consoles import CHANGES, ITEM, KEY, Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange.console.live import faults
+from hashrange_console.live import faults
 from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.faults import effects, parse

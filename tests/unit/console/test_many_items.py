@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consoles import EVERY_TYPE, KEY, Browser, parsed, put, stored
-from hashrange.console.items import bulk, exports, imports
-from hashrange.console.items.pieces import Layout, recognised, rows
-from hashrange.console.reach import Refused, View
+from hashrange_console.items import bulk, exports, imports
+from hashrange_console.items.pieces import Layout, recognised, rows
+from hashrange_console.reach import Refused, View
 from hashrange.database import Database
 from hashrange.interchange.rows import Bad
 

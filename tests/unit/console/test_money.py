@@ -11,10 +11,10 @@ import pytest
 from consoles import Browser, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange.console.money.charts import HEIGHT, chart
+from hashrange_console.money.charts import HEIGHT, chart
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
-from hashrange.money import meter
+from hashrange_lab.money import meter
 from hashrange.prices import load, published
 from hashrange.server import running
 from vector_tables import index_of, listed
@@ -220,7 +220,7 @@ def test_a_chart_draws_its_limit_where_it_is_near() -> None:
 def test_amounts_are_exact(orders: Database) -> None:
     counting = meter.begin(orders, published())
     put(orders, 1)
-    from hashrange.money.statement import Statement
+    from hashrange_lab.money.statement import Statement
 
     statement = Statement(counting.counted("us-east-1"), published().region("us-east-1"))
     assert statement.total.total.amount == Decimal("0.00000125")

@@ -11,10 +11,10 @@ from consoles import Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
-from hashrange.money import meter
-from hashrange.money.plans import Comparison, compare
-from hashrange.money.scaling import Policy
-from hashrange.money.statement import Statement
+from hashrange_lab.money import meter
+from hashrange_lab.money.plans import Comparison, compare
+from hashrange_lab.money.scaling import Policy
+from hashrange_lab.money.statement import Statement
 from hashrange.prices import load, published
 from hashrange.server import running
 

@@ -23,9 +23,9 @@ from consoles import (
     stored,
 )  # fmt: skip
 from hashrange.cli.admin import bind_admin
-from hashrange.console import code, looks
-from hashrange.console import values as shown
-from hashrange.console.reach import Refused, key_of
+from hashrange_console import code, looks
+from hashrange_console import values as shown
+from hashrange_console.reach import Refused, key_of
 from hashrange.database import Database, Settings
 from hashrange.server import running
 

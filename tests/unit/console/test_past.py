@@ -11,7 +11,7 @@ import pytest
 from consoles import EVERY_TYPE, ITEM, KEY, Browser, fill, opened, parsed, put, stored
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange.console.past.table import PAGE_ITEMS
+from hashrange_console.past.table import PAGE_ITEMS
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine

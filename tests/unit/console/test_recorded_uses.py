@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consoles import Browser, parsed, put
-from hashrange.console.entities import recorded
+from hashrange_console.entities import recorded
 from hashrange.database import Database
 from hashrange.errors import ServiceError
 

@@ -12,8 +12,8 @@ import pytest
 from consoles import CHANGES, CREATE, Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange.console.tables import changes, filling
-from hashrange.console.tables.demo import DEMOS
+from hashrange_console.tables import changes, filling
+from hashrange_console.tables.demo import DEMOS
 from hashrange.database import Database, Settings
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine

@@ -14,12 +14,12 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.database import Database
 from hashrange.faults import parse
-from hashrange.loads import items, making, mixes
-from hashrange.loads.items import Known
-from hashrange.loads.latencies import Latencies
-from hashrange.loads.making import Load
-from hashrange.recordings import reader
-from hashrange.watching.tape import recording
+from hashrange_lab.loads import items, making, mixes
+from hashrange_lab.loads.items import Known
+from hashrange_lab.loads.latencies import Latencies
+from hashrange_lab.loads.making import Load
+from hashrange_lab.recordings import reader
+from hashrange_lab.recordings.recording import recording
 
 SMALL = ["--items", "40", "--operations", "100", "--connections", "4"]
 

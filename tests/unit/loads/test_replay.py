@@ -14,12 +14,12 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.database import Database
-from hashrange.loads import sending
-from hashrange.loads.renaming import renamed
-from hashrange.recordings import blocks, reader
-from hashrange.recordings.lines import End, Entry, Head, TableLine, encode
+from hashrange_lab.loads import sending
+from hashrange_lab.loads.renaming import renamed
+from hashrange_lab.recordings import blocks, reader
+from hashrange_lab.recordings.lines import End, Entry, Head, TableLine, encode
 from hashrange.server import running
-from hashrange.watching.tape import recording
+from hashrange_lab.recordings.recording import recording
 from watched import create
 
 ITEM = {"pk": {"S": "ada"}, "sk": {"N": "1"}, "price": {"N": "2"}}

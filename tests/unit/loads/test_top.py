@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.loads import top
+from hashrange_lab.commands import top
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running

@@ -19,7 +19,7 @@ from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange.storage.postgres import PostgresEngine
+from hashrange_postgres import PostgresEngine
 from hashrange.tables.definitions import catalog
 
 FIXED = Settings(eventual_reads="2")

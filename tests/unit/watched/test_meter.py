@@ -14,13 +14,13 @@ from hashrange import client as in_process
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.faults import throttle
-from hashrange.money import meter
-from hashrange.money.advice import advise
-from hashrange.money.agents import tag
-from hashrange.money.counts import Counted, Row
-from hashrange.money.patterns import filtered_attribute, text_of
-from hashrange.money.statement import Statement
-from hashrange.money.stored import stored
+from hashrange_lab.money import meter
+from hashrange_lab.money.advice import advise
+from hashrange_lab.money.agents import tag
+from hashrange_lab.money.counts import Counted, Row
+from hashrange_lab.money.patterns import filtered_attribute, text_of
+from hashrange_lab.money.statement import Statement
+from hashrange_lab.money.stored import stored
 from hashrange.prices import published
 from hashrange.server import running
 from watched import Clients, create

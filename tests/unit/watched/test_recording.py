@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hashrange.database import Database
-from hashrange.recordings import reader, writer
-from hashrange.recordings.lines import Entry
-from hashrange.watching.tape import recording
+from hashrange_lab.recordings import reader, writer
+from hashrange_lab.recordings.lines import Entry
+from hashrange_lab.recordings.recording import recording
 from watched import Clients, create
 
 

@@ -350,8 +350,8 @@ def _credentials(method: str, url: str, body: bytes) -> dict[str, str]:
     # (a command in the container of a server has the variables of its root key)
     for key_id, secret, session in (ROOT_VARIABLES, (*KEY_VARIABLES, "AWS_SESSION_TOKEN")):
         if given(key_id) and given(secret):
-            from hashrange.access.signatures import Key
-            from hashrange.access.signing import signature_headers
+            from hashrange_access.signatures import Key
+            from hashrange_access.signing import signature_headers
 
             key = Key(given(key_id, ""), given(secret, ""), given(session, ""))
             return signature_headers(method, url, body, key, SystemClock().now())

@@ -19,7 +19,7 @@ from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
 
 if TYPE_CHECKING:
-    from hashrange.access.audit import AuditLog
+    from hashrange_access.audit import AuditLog
     from hashrange.server.tls import Certificates
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
@@ -129,7 +129,7 @@ def limit(given: dict[str, Any], database: Database) -> None:
         if burst is not None:
             raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")
         return
-    from hashrange.access.rates import Limiter
+    from hashrange_access.rates import Limiter
 
     database.interest.limit(Limiter(per_second, burst, time.monotonic))
 
@@ -139,7 +139,7 @@ def audit_of(given: dict[str, Any], database: Database) -> AuditLog | None:
     path = given["audit_log"]
     if path is None:
         return None
-    from hashrange.access.audit import AuditError, AuditLog
+    from hashrange_access.audit import AuditError, AuditLog
 
     def key_names(table: str, caller: Caller) -> tuple[str, ...] | None:
         scope = scope_of(caller.account_id, caller.region, database.settings)

@@ -18,11 +18,11 @@ import click
 
 from hashrange import __version__, form
 from hashrange.cli import logs
-from hashrange.cli.access.serving import STRICT, guard, new_token, refuse_if_open
-from hashrange.cli.access.serving import options as access_options
+from hashrange_access.commands.serving import STRICT, guard, new_token, refuse_if_open
+from hashrange_access.commands.serving import options as access_options
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.costs.serving import count
-from hashrange.cli.costs.serving import options as cost_options
+from hashrange_lab.commands.counting import count
+from hashrange_lab.commands.counting import options as cost_options
 from hashrange.cli.serving.options import (
     FaultRules,
     Number,
@@ -34,7 +34,7 @@ from hashrange.cli.serving.options import (
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
 from hashrange.cli.serving.protection import certificates_of, protection_options, watch_over
-from hashrange.cli.serving.recording import record_options, recorded
+from hashrange_lab.commands.recording import record_options, recorded
 from hashrange.cli.serving.welcome import Secrets, announce, is_open
 from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
@@ -379,7 +379,7 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
 
 def _connect(url: str, schema: str, answer_seconds: float, cache_bytes: int | None) -> Engine:
     with needs_driver():
-        from hashrange.storage.postgres import CACHE_BYTES, PostgresEngine
+        from hashrange_postgres import CACHE_BYTES, PostgresEngine
     try:
         return PostgresEngine(
             url, schema=schema, cache_bytes=cache_bytes or CACHE_BYTES, answer_seconds=answer_seconds

@@ -12,8 +12,8 @@ from typing import Any, Final
 import click
 
 from hashrange import compiled, form
-from hashrange.access.certificates import AUTHORITY
-from hashrange.cli.access.serving import STRICT
+from hashrange_access.certificates import AUTHORITY
+from hashrange_access.commands.serving import STRICT
 from hashrange.server.access import is_loopback
 
 _log = logging.getLogger("hashrange.cli.serving.serve")

@@ -30,8 +30,8 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__, replaced
-from hashrange.access.audit import AuditLog
-from hashrange.access.users import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
+from hashrange_access.audit import AuditLog
+from hashrange_access.users import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
 from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
 

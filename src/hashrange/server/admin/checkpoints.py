@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange.access.users import ADMIN
+from hashrange_access.users import ADMIN
 from hashrange.database import Database
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import limits, protocol
-from hashrange.access.users import READ, WRITE
+from hashrange_access.users import READ, WRITE
 from hashrange.database import Caller
 from hashrange.errors import SerializationException, ServiceError, ValidationException
 from hashrange.operations import REGISTRY

@@ -31,16 +31,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashrange import limits
-from hashrange.access.audit import AuditLog
-from hashrange.access.audit.entries import ALLOWED, DENIED, UNSIGNED
-from hashrange.access.users import ADMIN, NOBODY, WRITE
+from hashrange_access.audit import AuditLog
+from hashrange_access.audit.entries import ALLOWED, DENIED, UNSIGNED
+from hashrange_access.users import ADMIN, NOBODY, WRITE
 from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.server.access import HEADERS_ONCE, Access, coding_refusal, named
 from hashrange.server.admin.port import Door
 from hashrange.server.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from hashrange.access.judging import Gate
+    from hashrange_access.judging import Gate
 
 CONSOLE: Final = "/console"
 _HEALTH: Final = "/health"

@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import __version__, form, pace, replaced
-from hashrange.access.users import NOBODY
-from hashrange.lab.metrics import families
+from hashrange_access.users import NOBODY
+from hashrange_lab.behaviour.metrics import families
 from hashrange.server.admin.application import Endpoint, audit_of, json, role_of, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import (

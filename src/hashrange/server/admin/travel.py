@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange.access.users import READ
+from hashrange_access.users import READ
 from hashrange.clock import parse_moment
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of

@@ -1,0 +1,152 @@
+"""The gate of a server: who has signed a request.
+
+    off      there is no gate: any credentials are accepted
+    soft     requests are answered as without it; what strict would refuse is logged, with the reason
+    strict   refused is a request without a valid signature of a known key, and what policies do not allow
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hashrange.credentials import SOURCE
+from hashrange_access.directory import Directory
+from hashrange_access.judging.judge import WOULD_REFUSE, Identified
+from hashrange_access.signatures import Key, Verifier
+from hashrange_access.signing import OPERATORS
+from hashrange_access.users import ADMIN, Identity, Users
+from hashrange.errors import AccessDeniedException, ServiceError
+from hashrange.operations.context import Caller
+
+if TYPE_CHECKING:
+    from hashrange_access.keys import Keyring
+    from hashrange_access.sts.tokens import Tokens
+
+_log = logging.getLogger(__name__)
+
+_SHOWN_CHARS_MAX = 128
+_KEYS_OF_HEADERS: Final = {
+    "aws:useragent": b"user-agent",
+    "aws:referer": b"referer",
+    "aws:sourceip": SOURCE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A user who may use the admin plane by a key, with a role of `access.users.OPERATOR_ROLES`."""
+
+    key: Key
+    arn: str
+    role: str
+
+
+class Gate:
+    """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. Thread-safe.
+
+    `users` are the users, or the directory that looks them up. `secure`: the server speaks TLS. `tokens`
+    reads the tokens of sessions, `keyring` holds the keys of the store; None if the server has none.
+    """
+
+    def __init__(
+        self,
+        users: Users | Directory,
+        now: Callable[[], float],
+        *,
+        strict: bool,
+        secure: bool = False,
+        tokens: Tokens | None = None,
+        keyring: Keyring | None = None,
+    ) -> None:
+        self.directory = users if isinstance(users, Directory) else Directory(users)
+        self.strict = strict
+        self.tokens = tokens
+        self.keyring = keyring
+        self._now = now
+        self._secure = ("true",) if secure else ("false",)
+        sessions = None if tokens is None else tokens.key
+        self._verifier = Verifier(self.directory, now, sessions=sessions)
+        self._others: dict[str, Verifier] = {}
+
+    def operator(
+        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray
+    ) -> Operator:
+        """Who has signed a request to the admin plane. Raises the errors of `Verifier.verify`, and
+        AccessDeniedException for a user without a role there."""
+        key = self.signer(OPERATORS, method, target, headers, body)
+        arn, role = key.owner.principal.arn, _role(key.owner)
+        if not role:
+            raise AccessDeniedException(f"{arn} has no role on the admin plane")
+        return Operator(key, arn, role)
+
+    def still_operates(self, operator: Operator) -> bool:
+        """Whether an operator's key counts at the moment, and gives the same role."""
+        was = operator.key
+        key = self.directory.get(was.id)
+        if key is None and was.token and self.tokens is not None:
+            key = self.tokens.key(was.id, was.token)
+        if key is None or key.secret != was.secret or _role(key.owner) != operator.role:
+            return False
+        return key.expires is None or self._now() < key.expires
+
+    def identified(
+        self,
+        caller: Caller,
+        method: bytes,
+        target: bytes,
+        headers: Mapping[bytes, bytes],
+        body: bytes | bytearray,
+    ) -> Caller:
+        """The caller, with the identity whose key has signed the request.
+
+        Raises the errors of `Verifier.verify`, if it is strict.
+        """
+        try:
+            key = self._verifier.verify(method, target, headers, body)
+        except Exception as error:
+            if self.strict:
+                raise
+            if not isinstance(error, ServiceError):
+                _log.exception("a signature could not be verified")
+                return caller
+            fields = {"key": caller.access_key[:_SHOWN_CHARS_MAX], "error": error.code, "why": error.message}
+            _log.warning(WOULD_REFUSE, extra={"fields": fields})
+            return caller
+        identity: Identity = key.owner
+        identified = Identified(identity, self.connection_keys(headers), self.strict)
+        if not self.strict:
+            return caller._replace(identified=identified)
+        return caller._replace(account_id=identity.principal.account, identified=identified)
+
+    def signer(
+        self,
+        service: str,
+        method: bytes,
+        target: bytes,
+        headers: Mapping[bytes, bytes],
+        body: bytes | bytearray,
+    ) -> Key:
+        """The key that has signed a request to another service than DynamoDB. Raises as `Verifier.verify`."""
+        verifier = self._others.get(service)
+        if verifier is None:
+            sessions = None if self.tokens is None else self.tokens.key
+            verifier = Verifier(self.directory, self._now, service=service, sessions=sessions)
+            self._others[service] = verifier
+        return verifier.verify(method, target, headers, body)
+
+    def connection_keys(self, headers: Mapping[bytes, bytes]) -> dict[str, tuple[str, ...]]:
+        """The condition keys that the connection gives."""
+        keys: dict[str, tuple[str, ...]] = {"aws:securetransport": self._secure}
+        for name, header in _KEYS_OF_HEADERS.items():
+            value = headers.get(header)
+            if value:
+                keys[name] = (value.decode("latin-1"),)
+        return keys
+
+
+def _role(identity: Identity) -> str:
+    """The role of an identity on the admin plane, "" for none."""
+    return ADMIN if identity.principal.kind == "Account" else identity.operates

@@ -1,0 +1,88 @@
+"""What a request will cost, said before it runs.
+
+The units follow from the number of items and their average size, and for a Query from a count of the items
+with its key: one page of a Query with Select COUNT, which reads at most COUNTED_MAX items and says what it
+cost itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hashrange_console.ask.plans import Plan
+from hashrange_console.ask.sources import Source
+from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
+from hashrange_console.reach import View
+from hashrange.tables.data.capacity import read_units
+
+COUNTED_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The cost of a request.
+
+    It reads `items` in all, or more if there are `more`; `items` is None if that is unknown. `page_units` are
+    the most that a page of PAGE_ITEMS costs, `all_units` those of all pages; `counting_units`, what the count
+    of the items has cost.
+    """
+
+    items: int | None
+    more: bool
+    page_units: float
+    all_units: float | None
+    counting_units: float | None = None
+
+
+async def estimated(view: View, plan: Plan, *, counts: bool) -> Estimate:
+    """The cost of a plan. `counts`: a Query's items are counted. Raises `Refused`."""
+    source = plan.source
+    if plan.operation == "Scan":
+        return of_all(source)
+    if plan.whole_key:
+        return of_items(source, 1)
+    if not counts:
+        return of_some(source)
+    sent = {name: value for name, value in plan.request.items() if name in _KEPT}
+    sent |= _only_used(plan)
+    sent |= {"Select": "COUNT", "Limit": COUNTED_MAX, "ReturnConsumedCapacity": "TOTAL"}
+    answer = await view.read("Query", sent)
+    return of_items(source, answer["Count"], "LastEvaluatedKey" in answer, consumed_units(answer))
+
+
+_KEPT: Final = ("TableName", "IndexName", "KeyConditionExpression")
+
+
+def _only_used(plan: Plan) -> dict[str, Any]:
+    """The names and values of the condition on the key: a request must use all that it has."""
+    used = re.findall(r"[#:]\w+", plan.request["KeyConditionExpression"])
+    return {
+        member: {name: value for name, value in plan.request[member].items() if name in used}
+        for member in ("ExpressionAttributeNames", "ExpressionAttributeValues")
+    }
+
+
+def of_all(source: Source) -> Estimate:
+    """The cost of reading all items."""
+    return of_items(source, source.items)
+
+
+def of_some(source: Source) -> Estimate:
+    """The most that a page costs, of items whose number is unknown."""
+    return Estimate(None, False, _page(source, min(PAGE_ITEMS, source.items)), None)
+
+
+def of_items(
+    source: Source, items: int, more: bool = False, counting_units: float | None = None
+) -> Estimate:
+    """The cost of reading some items, and maybe more."""
+    full, rest = divmod(items, PAGE_ITEMS)
+    units = full * _page(source, PAGE_ITEMS) + (_page(source, rest) if rest or not full else 0.0)
+    page = _page(source, min(items, PAGE_ITEMS))
+    return Estimate(items, more, page, None if more else units, counting_units)
+
+
+def _page(source: Source, items: int) -> float:
+    return read_units(round(items * source.average), consistent=False)

@@ -1,0 +1,182 @@
+"""`hashrange replay`: a recorded load again, on any endpoint."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
+from hashrange.cli.remote.asking import authorities, understanding
+from hashrange_lab.loads import replay, running, sending
+from hashrange_lab.loads.replay import CannotMake, Plan, Replay, Summary
+from hashrange.operations import REGISTRY
+from hashrange_lab.recordings import reader
+from hashrange_lab.recordings.reader import NotARecording, Recording
+
+_ABSENT: Final = "ResourceNotFoundException"
+_EPILOG: Final = """\b
+Examples:
+  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --create-tables
+  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --speed 10
+  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --speed max --limit 10000
+  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --operations GetItem,Query --strict
+  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --tables orders=orders-copy
+
+`hashrange serve --record FILE` makes recordings. Requests of one connection are sent in their order, those of
+different connections side by side, as they were recorded. Without --operations only operations on items are
+repeated, so no table is made, changed or deleted. Credentials are those of the AWS CLI: a profile, the
+environment, a role. On AWS a replay costs what its requests cost. docs/load.md has more."""
+
+
+class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """How many times as fast; `max`: as fast as possible."""
+
+    name = "SPEED"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "max":
+            return None
+        try:
+            speed = float(value)
+        except ValueError:
+            speed = 0.0
+        if not 0.0 < speed < 1e6:
+            self.fail(f"{value!r} is no speed; give a number above 0, such as 10, or max.", param, ctx)
+        return speed
+
+
+@click.command("replay", epilog=_EPILOG)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--to", required=True, metavar="URL", help="The endpoint that gets the requests.")
+@click.option("--speed", type=_Speed(), default="1", help="How many times as fast, or max.  [default: 1]")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Send only the first N requests.")
+@click.option(
+    "--operations", metavar="A,B", default="", help="Send only these operations.  [default: those on items]"
+)
+@click.option(
+    "--tables", metavar="OLD=NEW", multiple=True, help="Use the table NEW for OLD. May be repeated."
+)
+@click.option("--create-tables", is_flag=True, help="Make the tables that the endpoint lacks.")
+@click.option(
+    "--in-flight-max",
+    type=click.IntRange(1, 10_000),
+    default=replay.IN_FLIGHT_MAX,
+    show_default=True,
+    metavar="N",
+    help="At most so many requests are under way.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with status 1 if a request ended otherwise, if none was sent, or if the recording is damaged.",
+)
+@click.option("--region", help="Region of the signature.  [default: the profile's, or AWS_DEFAULT_REGION]")
+@click.option("--profile", help="Profile of the AWS CLI.")
+@understanding("to")
+def command(
+    file: Path,
+    to: str,
+    speed: float | None,
+    limit: int | None,
+    operations: str,
+    tables: tuple[str, ...],
+    create_tables: bool,
+    in_flight_max: int,
+    strict: bool,
+    region: str | None,
+    profile: str | None,
+) -> None:
+    """Send the requests of the recording FILE again, and compare the answers and their latencies."""
+    plan = Plan(
+        speed=speed,
+        requests_max=limit,
+        operations=_operations(operations),
+        tables=dict(map(_renaming, tables)),
+        make_tables=create_tables,
+        in_flight_max=in_flight_max,
+        token=os.urandom(8).hex(),
+    )
+    line = Line()
+    try:
+        with reader.open(file) as recording:
+            run = Replay(recording, sending.endpoint(to, region, profile, authorities()), plan)
+            click.echo(f"Recorded: {recording.head.moment}, values {recording.head.values}", err=True)
+            ended = running.run(run.run(), lambda: line.show(_progress(run.summary)))
+            line.end()
+            _tell(run.summary, recording, ended)
+    except (sending.Unreachable, NotARecording, CannotMake) as error:
+        line.end()
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"{file} cannot be read: {error.strerror}") from None
+    if not ended:
+        raise click.exceptions.Exit(130)
+    summary = run.summary
+    if strict and (summary.differences or not summary.requests or _is_damaged(summary, recording)):
+        raise click.exceptions.Exit(1)
+
+
+def _operations(given: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in given.split(",") if name.strip())
+    if unknown := sorted(names - REGISTRY.keys()):
+        raise click.UsageError(f"{unknown[0]!r} is not an operation; give names such as GetItem,PutItem.")
+    return names
+
+
+def _renaming(given: str) -> tuple[str, str]:
+    old, equals, new = given.partition("=")
+    if not (old and equals and new):
+        raise click.UsageError(f"--tables {given!r} names no two tables; give OLD=NEW.")
+    return old, new
+
+
+def _progress(summary: Summary) -> str:
+    done = sum(of.replayed.count for of in summary.operations.values())
+    text = f"{done:,} requests, {summary.recorded_seconds:,.0f} s of the recording"
+    if summary.late_seconds > 1:
+        text += f", {summary.late_seconds:,.0f} s late"
+    return f"{text}, {plural(summary.differences, 'difference')}"
+
+
+def _tell(summary: Summary, recording: Recording, ended: bool) -> None:
+    """Print the summary."""
+    done = sum(of.replayed.count for of in summary.operations.values())
+    click.echo(
+        f"{plural(done, 'request')} in {summary.seconds:,.1f} s, recorded in "
+        f"{summary.recorded_seconds:,.1f} s; {plural(summary.differences, 'difference')}"
+    )
+    if not ended:
+        click.echo("interrupted: the rest was not sent")
+    rows = []
+    for name, of in sorted(summary.operations.items()):
+        pairs = [
+            f"{milliseconds(of.recorded.percentile(p))} → {milliseconds(of.replayed.percentile(p))}"
+            for p in (50, 95, 99)
+        ]
+        differences = f"{of.other_outcomes:,}", f"{of.other_answers:,}"
+        rows.append([name, f"{of.replayed.count:,}", *pairs, *differences])
+    heads = ["operation", "requests", "p50 ms", "p95 ms", "p99 ms", "other outcome", "other answer"]
+    for text in table(heads, rows) if rows else ():
+        click.echo(text)
+    for name, of in sorted(summary.operations.items()):
+        if of.recorded_errors or of.replayed_errors:
+            recorded, now = codes(of.recorded_errors) or "none", codes(of.replayed_errors) or "none"
+            click.echo(f"errors of {name}: recorded {recorded}; now {now}")
+    for example in summary.examples:
+        click.echo(f"  {example}")
+    if any(_ABSENT in code for of in summary.operations.values() for code in of.replayed_errors):
+        click.echo("tables are missing there: --create-tables makes them, --tables OLD=NEW names others")
+    if summary.left_out:
+        click.echo(f"left out: {codes(summary.left_out)} (--operations names what to send)")
+    if recording.dropped:
+        click.echo(f"{plural(recording.dropped, 'request')} missing in the recording: they came too fast")
+    if ended and _is_damaged(summary, recording):
+        click.echo("the recording is cut off or damaged: the requests after these are missing")
+
+
+def _is_damaged(summary: Summary, recording: Recording) -> bool:
+    """Whether the recording was read as far as possible, and not to its end."""
+    return recording.is_cut and summary.requests == recording.requests - sum(summary.left_out.values())

@@ -1,0 +1,72 @@
+"""The engine for many servers: a schema of a PostgreSQL database, with group commit.
+
+    engine        `PostgresEngine`: runs bodies, reads and writes
+    commits       one group after the other, and what becomes of its bodies
+    groups        a group: its bodies, all that they read and write, and how far its commit has come
+    members       a body in a group
+    turns         whose turn it is to commit, and what bodies run over until then
+    waiting       bodies that wait for locks
+    running       runs one body
+    bodies        the transactions of bodies over what is known
+    direct        the readers and transactions of bodies that ask PostgreSQL for each record
+    writer        the connection that writes: sends groups, and looks up what became of one
+    fetching      fetches the records that bodies miss, many at once
+    reads         runs read bodies
+    cache         records with their versions; space 0
+    wire          how the engine speaks to PostgreSQL: connections, statements, arrays
+    upkeep        deletes the records of deleted spaces
+    snapshot      a store at one moment, for reading only
+    moving        a schema as the target of a copy
+    schema        makes and checks the tables and functions of a store; `schema.sql` has them
+
+The path of a commit:
+
+    body ──> runs over what is known ──> COLLECTING ── its turn ──────────────> SENT ──> committed: outcomes
+      ^            │                     the group that                        │    │
+      │            │ needs locks         it has joined                         │    └──> changed: runs again
+      │            v                                                           │ no answer
+      │       waits for locks ── its turn ──> HELD: locks are taken,           v
+      │                                       and bodies run ──> SENT        LOST ──> connects again, looks up
+      └── runs again
+
+One group is SENT, HELD or LOST at a time; the next one collects meanwhile. `Turns.lock` guards all of this.
+Bodies run on the event loop, or on the threads that call `write`; those under locks on the commit thread. The
+event loop waits for the answer to a collected group (`Group.by_loop`), and settles it if it was committed. In
+all other cases the commit thread does, in `Commits._conclude`.
+
+A group is sent with more or fewer locks: with none, because its bodies have run over what is known, and
+`commit_group` compares versions; with locks of records, which other engines change all the time; or with the
+lock of the store, for a body that reads more than records, and so has to ask PostgreSQL.
+
+Why write bodies are serializable. A body runs over records that may be out of date: those of the group that
+collects, of the group that was sent, of the cache. It notes which version of each record it read. A version
+stands for one value, because a group never changes after bodies outside of it can read it: only its own
+bodies, which are committed with it, read the collecting group; nobody else reads a group of bodies under
+locks until all of them have run (HELD); the writes of a body under the store's lock are read after its
+commit.
+`commit_group` in `schema.sql` commits a whole group in one transaction, and only if everything that its
+bodies read is unchanged; otherwise they run again. What this depends on stays locked until the transaction
+ends:
+
+- A record that exists: its row is locked, and then its version compared. A written record is locked by the
+  statement that writes it, which waits for other writers and compares the version that they have left.
+- A record that was read as absent, and is created: the index lets only one transaction create it.
+- A record that was read as absent and is not made, or is deleted without having been read and is not there;
+  a range; totals; a number or a stamp that a body asks for; the catalog when it is changed: the commit
+  holds the exclusive lock of the store, and no other commit is under way.
+- The catalog when it is only read: all commits share the lock of the store, and its changes exclude them.
+
+Numbers of logs and stamps of bodies come from sequences, after all of these locks (`draw`). No commit waits
+for the end of another one because of them, so commits may end in another order than that of their numbers.
+Therefore a reader does not read a log beyond the numbers of commits under way (`marks`).
+
+So a transaction holds all its locks until its end (strict two-phase locking), and transactions are
+serializable in the order of their commits. A snapshot of PostgreSQL shows a prefix of this order, and each
+read body, like each group of bodies that wrote nothing, reads from one such snapshot.
+
+Only this package imports psycopg. Refuses to know: what records mean.
+"""
+
+from hashrange_postgres.engine import CACHE_BYTES, PostgresEngine
+
+__all__ = ["CACHE_BYTES", "PostgresEngine"]

@@ -1,0 +1,237 @@
+"""`hashrange trigger run`: call a function with the changes of a table, until a signal stops it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from hashrange.cli import logs
+from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
+
+if TYPE_CHECKING:
+    from hashrange_triggers import Clients
+
+_log = logging.getLogger(__name__)
+
+_EPILOG: Final = """\b
+Examples:
+  hashrange trigger run --table views totals:count_views
+  hashrange trigger run --table orders --starting-position LATEST --batch-size 10 mail:send
+  hashrange trigger run --table orders --filter '{"eventName": ["INSERT"]}' \\
+      --filter '{"dynamodb": {"NewImage": {"state": {"S": [{"prefix": "paid"}]}}}}' ledger:book
+  hashrange trigger run --table orders --retries 3 --bisect-on-error --on-failure failed.jsonl mail:send
+  hashrange trigger run --table orders --endpoint-url aws --region eu-central-1 mail:send
+
+\b
+In totals.py:
+  def count_views(event, context):
+      for record in event["Records"]:
+          ...
+
+The function gets each change at least once, and the changes of an item in order. Several threads may call it
+at once, one for each shard and lane. Checkpoints are stored in a table, so the trigger continues where it
+was. SIGTERM and Ctrl-C finish the current batch; a second signal does not wait for it."""
+
+
+def connection(function: Any) -> Any:
+    """The options that say where the database is."""
+    function = click.option("--region", envvar="AWS_DEFAULT_REGION", help="Region of the table.")(function)
+    return endpoint_option(f"URL of the server; `{AWS}` for Amazon DynamoDB.")(function)
+
+
+def connect(endpoint_url: str, region: str | None, **more: Any) -> Clients:
+    """Clients of the server that the options of `connection` name; `more` goes to `triggers.connect`. Raises
+    `ClickException`."""
+    try:
+        import hashrange_triggers as triggers
+    except ImportError as error:
+        raise click.ClickException("This command needs boto3; install it with: pip install boto3") from error
+    try:
+        if endpoint_url == AWS:  # whatever endpoint the environment names
+            return triggers.connect(None, region, only_aws=True, **more)
+        return triggers.connect(endpoint_url, region, **more)
+    except (*triggers.SERVICE_ERRORS, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def connect_loudly(endpoint_url: str, region: str | None) -> Clients:
+    """Like `connect`, and it says on stderr which server this is."""
+    tell_server(endpoint_url if endpoint_url != AWS else "Amazon DynamoDB")
+    return connect(endpoint_url, region)
+
+
+def attempt(work: Callable[[], Any], endpoint_url: str) -> Any:
+    """The result of `work` with a server; an error of it becomes a `ClickException` of one line."""
+    from hashrange_triggers import SERVICE_ERRORS, InvalidPattern, TriggerError
+    from hashrange_triggers.source import explain
+
+    try:
+        return work()
+    except InvalidPattern as error:
+        raise click.ClickException(str(error)) from error
+    except (TriggerError, *SERVICE_ERRORS) as error:
+        why = explain(error)
+        raise click.ClickException(why if endpoint_url in why else f"{endpoint_url}: {why}") from error
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first SIGTERM or Ctrl-C; the second signal ends the program at once."""
+
+    def stopping(number: int, frame: FrameType | None) -> None:
+        _log.info("stopping", extra={"fields": {"reason": signal.Signals(number).name}})
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(signal_number, signal.SIG_DFL)
+        stop()
+
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, stopping)
+
+
+@click.group("trigger")
+def command() -> None:
+    """Run functions on the changes of a table."""
+
+
+@command.command("run", epilog=_EPILOG)
+@click.argument("function", metavar="MODULE:FUNCTION")
+@click.option("--table", required=True, help="The table whose changes are followed; its stream must be on.")
+@connection
+@click.option("--name", help="Name of the checkpoints.  [default: MODULE:FUNCTION@TABLE]")
+@click.option(
+    "--starting-position",
+    type=click.Choice(["TRIM_HORIZON", "LATEST"]),
+    default="TRIM_HORIZON",
+    show_default=True,
+    help="Where to start the first time: with the oldest available change, or with the next.",
+)
+@click.option(
+    "--filter",
+    "patterns",
+    multiple=True,
+    metavar="JSON",
+    help="A pattern that records have to match, as in Lambda's event filtering; if several, any of them.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="The most records per call.",
+)
+@click.option(
+    "--batch-window",
+    type=click.FloatRange(0, 300),
+    default=0.0,
+    show_default=True,
+    help="Seconds to wait for a batch to fill.",
+)
+@click.option(
+    "--parallelization-factor",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Calls at the same time for one shard; the changes of an item stay in order.",
+)
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.001),
+    default=0.25,
+    show_default=True,
+    help="Seconds between two reads of new records.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(-1),
+    default=-1,
+    show_default=True,
+    help="Calls after the first before a batch is given up; -1 for no limit.",
+)
+@click.option(
+    "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record that causes it."
+)
+@click.option(
+    "--report-batch-item-failures", is_flag=True, help="The function's answer names the records that failed."
+)
+@click.option(
+    "--max-record-age",
+    type=click.FloatRange(-1),
+    default=-1.0,
+    show_default=True,
+    help="Seconds after which a record is given up; -1 for never.",
+)
+@click.option(
+    "--on-failure",
+    metavar="FILE|table:NAME",
+    help="Where to store records that are given up: as lines of a file, or items of a table.",
+)
+@click.option(
+    "--checkpoint-table",
+    default="hashrange-trigger-checkpoints",
+    show_default=True,
+    help="Table of the checkpoints; created if it is missing.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(logs.FORMATS),
+    default="text",
+    show_default=True,
+    help="How log lines look.",
+)
+def run(
+    function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **options_: Any
+) -> None:
+    """Call MODULE:FUNCTION with the changes of a table.
+
+    It is called as AWS Lambda calls functions, until a signal stops the command.
+    """
+    logs.configure(log_format, "info", sys.stderr)
+    clients = connect(endpoint_url, region)
+    import hashrange_triggers as triggers
+
+    stop = threading.Event()
+
+    def start() -> triggers.Worker:
+        options = _options(f"{function}@{table}", options_)
+        return triggers.Worker(clients, table, triggers.load(function), options)
+
+    worker = attempt(start, endpoint_url)
+    on_signals(stop.set)
+    fields = {"function": function, "table": table, "endpoint": endpoint_url}
+    _log.info("started", extra={"fields": fields})
+    totals = attempt(lambda: worker.run(stop), endpoint_url)
+    ended = {"delivered": totals.delivered, "errors": totals.errors, "given_up": totals.discarded}
+    _log.info("stopped", extra={"fields": ended})
+
+
+def _options(name: str, options: dict[str, Any]) -> Any:
+    import hashrange_triggers as triggers
+    from hashrange_triggers import filters
+
+    batching = triggers.Batching(
+        batch_size=options["batch_size"],
+        batch_window=options["batch_window"],
+        parallelization_factor=options["parallelization_factor"],
+        poll_interval=options["poll_interval"],
+    )
+    policy = triggers.Policy(
+        retries=options["retries"] if options["retries"] >= 0 else None,
+        bisect_on_error=options["bisect_on_error"],
+        max_record_age=options["max_record_age"] if options["max_record_age"] >= 0 else None,
+        report_batch_item_failures=options["report_batch_item_failures"],
+    )
+    return triggers.Options(
+        name=options["name"] or name,
+        batching=batching,
+        policy=policy,
+        starting_position=options["starting_position"],
+        matches=filters.parse(options["patterns"]),
+        on_failure=options["on_failure"],
+        checkpoint_table=options["checkpoint_table"],
+    )
