@@ -14,9 +14,9 @@ from contextlib import suppress
 
 from bench import signing
 from bench.report import table
-from hashrange_access.signatures import Key, Verifier
 from hashrange.clock import SystemClock
 from hashrange.errors import ServiceError
+from hashrange_access.signatures import Key, Verifier
 
 ROUNDS = 30
 CALLS = 1_000

@@ -23,8 +23,8 @@ from bench.report import table
 from bench.workloads import item
 from hashrange import form
 from hashrange.database import Database
-from hashrange_lab.heat import Heat
 from hashrange.protocol import Call, Wire, encode_result
+from hashrange_lab.heat import Heat
 from hashrange_lab.recordings.recording import recording
 
 ITEMS = 500

@@ -6,9 +6,9 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from hashrange_access.certificates import authority, server
 from hashrange.clock import SystemClock
 from hashrange.server.tls import Certificates
+from hashrange_access.certificates import authority, server
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.errors import ServiceError
-from hashrange_lab.money import meter
 from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
+from hashrange_lab.money import meter
 
 BROWSERS = {
     "chromium": shutil.which("chromium") or shutil.which("google-chrome"),

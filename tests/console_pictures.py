@@ -20,13 +20,13 @@ import orjson
 
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console.tables.demo import DEMOS
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
-from hashrange_lab.money import meter
 from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
+from hashrange_console.tables.demo import DEMOS
+from hashrange_lab.money import meter
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

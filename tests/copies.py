@@ -16,10 +16,10 @@ from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.offline.moving import DirectorySource, DirectoryTarget
 from hashrange.storage.moving import Copied, FindLogs, Numbers, Record, Source, Target, copy
+from hashrange.tables.inspection.numbering import find_logs
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.moving import SchemaTarget
 from hashrange_postgres.snapshot import Snapshot
-from hashrange.tables.inspection.numbering import find_logs
 
 NOW = 1_700_000_000.0
 CALLER = Caller(access_key="tester")

@@ -10,7 +10,7 @@ The server, the in-process client and the tests call this class. It checks a req
 milliseconds (`pace`). A stopped body runs again on a worker thread, and its outcome is delivered by the
 function passed to `deliver_on`.
 
-While anybody observes requests (`watching`), a `watch` examines each after its preparation, and its outcome.
+While anybody observes requests (`observing`), the observers see each request, and its outcome.
 """
 
 from __future__ import annotations
@@ -36,8 +36,20 @@ from hashrange.errors import (
     unacknowledged,
 )
 from hashrange.insights.counting import Counting
+from hashrange.observing.observers import Observers
 from hashrange.operations import REGISTRY, bulk_put, export_filter
-from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
+from hashrange.operations.context import (
+    NONE_LEFT,
+    Answer,
+    Caller,
+    Context,
+    Done,
+    Encode,
+    Later,
+    Operation,
+    Request,
+    scope_of,
+)
 from hashrange.operations.terms import Terms
 from hashrange.pace import Task, TurnOver, freeing
 from hashrange.pace.workers import Workers, call_later, call_now, hold_up
@@ -58,17 +70,14 @@ from hashrange.tables.deliveries.deliverer import Deliverer
 from hashrange.tables.exports.exporter import Exporter
 from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
-from hashrange.watching.interest import Interest
-from hashrange.watching.outcomes import Done, Encode, Later
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
-    from hashrange_lab.behaviour import Lab
+    from hashrange.observing.observed import Active, ObservedRequest
     from hashrange.operations.travel import Travel
-    from hashrange.watching.watch import Passage, Watch
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
 _log = logging.getLogger("hashrange")
@@ -120,12 +129,16 @@ class Database:
         self._tasks = self._workers.tasks
         self._turn = pace.turn()
         self.charge: Charge | None = None
-        self.interest = Interest(engine, settings, lambda: self.clock)
-        self.insights = Counting(self.interest.show, lambda: self.clock, settings)
+        self.observers = Observers(engine, settings)
+        self.insights = Counting(self.observers.observe, lambda: self.clock, settings)
         self.background.listed = self.insights.look_at
         self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later
         self.clients: dict[tuple[str, ...], Any] = {}
+        self._faults: Faults | None = None
+        self._parts: dict[str, Any] = {}
+        if settings.is_lab_on:
+            self.lab.begin()
 
     @staticmethod
     def open(
@@ -169,12 +182,25 @@ class Database:
     @property
     def faults(self) -> Faults:
         """The fault rules of this database (`hashrange.faults`)."""
-        return self.interest.faults
+        if self._faults is None:
+            from hashrange.faults import Faults
+
+            self._faults = Faults(lambda: self.clock, self.observers.observe)
+        return self._faults
 
     @property
-    def lab(self) -> Lab:
-        """What this database imitates of AWS (`hashrange_lab.behaviour`)."""
-        return self.interest.lab
+    def lab(self) -> Any:
+        """What this database imitates of AWS: a `Lab` of the ring. Raises `rings.Missing`."""
+        return self.part("lab", "lab")
+
+    def part(self, ring: str, name: str) -> Any:
+        """A part of this database that a ring adds (`rings.Ring.parts`). Raises `rings.Missing`."""
+        part = self._parts.get(name)
+        if part is None:
+            from hashrange import rings
+
+            part = self._parts.setdefault(name, rings.needed(ring, "parts", name)(self))
+        return part
 
     @property
     def travel(self) -> Travel:
@@ -185,7 +211,9 @@ class Database:
 
     def costs(self) -> Costs:
         """A record of what each request costs while its block runs: ``with database.costs() as costs:``."""
-        return self.interest.record()
+        from hashrange.costs import Costs
+
+        return Costs(self.observers.observe)
 
     def execute(
         self, operation: str, request: Request, caller: Caller = _ANYONE, wait: Wait | None = None
@@ -199,9 +227,9 @@ class Database:
         entry = REGISTRY.get(operation)
         if entry is None:
             raise UnknownOperationException
-        watch = self.interest.watch
-        if watch is not None:
-            return self._execute_watched(watch, entry, operation, request, caller, wait or hold_up)
+        active = self.observers.active
+        if active is not None:
+            return self._execute_observed(active, entry, operation, request, caller, wait or hold_up)
         try:
             body = self._prepare(entry, operation, request, caller)
             result: Any = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
@@ -225,19 +253,19 @@ class Database:
             try:
                 self.charge(operation, caller, bill)
             except Exception as error:
-                self.interest.failed("charge", error)
+                self.observers.failed("charge", error)
 
-    def _execute_watched(
-        self, watch: Watch, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
+    def _execute_observed(
+        self, active: Active, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
     ) -> Answer:
-        """Like `execute`, for a watched request."""
-        passage = watch.begin(operation, request, caller)
-        caller = passage.caller
+        """Like `execute`, for an observed request."""
+        observed = active.begin(operation, request, caller)
+        caller = observed.caller
         result: Any = None
         failure: Exception | None = None
         try:
             body = self._prepare(entry, operation, request, caller)
-            body = self._decided(passage, entry, operation, request, caller, body)
+            body = self._decided(observed, entry, operation, request, caller, body)
             result = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
         except StorageError as error:
             failure = unacknowledged(error) if isinstance(error, CommitError) else error
@@ -245,9 +273,9 @@ class Database:
             failure = self.translated(operation, request, error)
         if failure is None and entry.consumes:
             self.count_bill(operation, caller, result[1])
-            passage.bill = result[1]
+            observed.bill = result[1]
             result = result[0]
-        final_error, seconds = passage.end(failure, result)
+        final_error, seconds = observed.end(failure, result)
         if seconds > 0:
             wait(seconds)
         if final_error is not None:
@@ -256,17 +284,17 @@ class Database:
 
     def _decided(
         self,
-        passage: Passage,
+        observed: ObservedRequest,
         entry: Operation,
         operation: str,
         request: Request,
         caller: Caller,
         body: Callable[[Any], Any],
     ) -> Callable[[Any], Any]:
-        """The body of a watched request, judged by policies. Raises the error of a fault that precedes it."""
-        left = passage.decide()
+        """The body of an observed request. Raises the error of an observer that refuses the request."""
+        left = observed.decide()
         body = self._prepare(entry, operation, request, caller, left) if left else body
-        return passage.body(body, entry, self.clock.now())
+        return observed.body(body, entry, self.clock.now())
 
     def submit(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
@@ -316,30 +344,30 @@ class Database:
         prepared = self._ask(operation, request, caller, done, encode, aside=True)
         if prepared is not None:
             prepared.run_aside()
-            if prepared.outcome.passage is None:  # otherwise an observer may still need the request
+            if prepared.outcome.observed is None:  # otherwise an observer may still need the request
                 freeing.take_apart(request)
 
     def _ask(
         self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode, aside: bool
     ) -> _PreparedRequest | None:
         """Prepare a request; None if it was refused and `done` was called. `aside`: on a worker thread."""
-        passage: Passage | None = None
+        observed: ObservedRequest | None = None
         try:
             entry = REGISTRY.get(operation)
             if entry is None:
                 raise UnknownOperationException
-            watch = self.interest.watch
-            if watch is not None:
-                passage = watch.begin(operation, request, caller)
-                caller = passage.caller
-                done = passage.deliver(done, self._later)
-                encode = passage.encoding(encode)
+            active = self.observers.active
+            if active is not None:
+                observed = active.begin(operation, request, caller)
+                caller = observed.caller
+                done = observed.deliver(done, self._later)
+                encode = observed.encoding(encode)
             body = self._prepare(entry, operation, request, caller)
             is_write = entry.is_write(request)
-            if passage is not None:
+            if observed is not None:
                 if not aside:
                     self._turn.end()  # fault rules must decide only once per request
-                body = self._decided(passage, entry, operation, request, caller, body)
+                body = self._decided(observed, entry, operation, request, caller, body)
         except Exception as error:
             # (a variable for the error that `done` gets would make a reference cycle with its traceback)
             if aside:
@@ -349,7 +377,7 @@ class Database:
                 done(None, self.translated(operation, request, error))
             return None
         return _PreparedRequest(
-            request, body, is_write, encode, _Outcome(self, entry, operation, caller, done, passage)
+            request, body, is_write, encode, _Outcome(self, entry, operation, caller, done, observed)
         )
 
     def go_on_aside(self, prepared: _PreparedRequest) -> None:
@@ -398,7 +426,7 @@ class Database:
         if not shapes.quick.fits(test, request):
             shapes.check(operation, request, older=terms.older_words)
         scope = scope_of(caller.account_id, caller.region, self.settings) if terms.has_scopes else ""
-        billed = self.charge is not None or self.interest.costs
+        billed = self.charge is not None or self.observers.bills
         context = Context(caller, self.clock.now(), self.settings, _new_id, scope, billed, left, self._kept)
         try:
             return entry.prepare(request, context)
@@ -548,7 +576,7 @@ class _Outcome:
     commit took a quarter of a small write's time.
     """
 
-    __slots__ = ("caller", "charges", "consumes", "database", "done", "operation", "passage", "prepared")
+    __slots__ = ("caller", "charges", "consumes", "database", "done", "observed", "operation", "prepared")
 
     def __init__(
         self,
@@ -557,12 +585,12 @@ class _Outcome:
         operation: str,
         caller: Caller,
         done: Done,
-        passage: Passage | None,
+        observed: ObservedRequest | None,
     ) -> None:
         self.database = database
         self.consumes = entry.consumes
-        self.charges = entry.consumes and (database.charge is not None or passage is not None)
-        self.passage = passage
+        self.charges = entry.consumes and (database.charge is not None or observed is not None)
+        self.observed = observed
         self.caller = caller
         self.operation = operation
         self.done = done
@@ -585,8 +613,8 @@ class _Outcome:
         if self.charges:
             result, bill = result
             self.database.count_bill(self.operation, self.caller, bill)
-            if self.passage is not None:
-                self.passage.bill = bill
+            if self.observed is not None:
+                self.observed.bill = bill
         self.done(result, None)
 
     def failed(self, error: Exception) -> None:

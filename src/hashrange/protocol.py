@@ -9,13 +9,13 @@ DynamoDB different components do these checks, so refusals have different forms:
 
     GET /                          200, `healthy: dynamodb.<region>.amazonaws.com `; for browsers, a page
     OPTIONS with an Origin         200, the CORS preflight of a browser
-    POST of a form to STS          STS's answer, in XML: `access.sts`
+    POST of a form to STS          STS's answer, in XML, by a ring (`rings.Forms`)
     other methods, paths, types    404, `<UnknownOperationException/>`
     the rest                       the JSON error envelope of `hashrange.errors`
 
 The caller's region and account are read from the credential, for example
 `AKID/20260101/eu-west-1/dynamodb/aws4_request`. Any access key is accepted, and no signature is verified,
-unless the database's interest has a gate (`access.judging.gate`).
+unless the database's observers have a gate (`rings.Gate`).
 
 Refuses to know: connections, HTTP framing (`hashrange.server`), what an operation does.
 """
@@ -35,13 +35,13 @@ import msgspec
 import orjson
 
 from hashrange import errors
-from hashrange.credentials import MISSING_TOKEN, check_query_parameters, header_parameters
 from hashrange.clock import SystemClock
+from hashrange.credentials import MISSING_TOKEN, check_query_parameters, header_parameters
 from hashrange.database import Caller
+from hashrange.observing.observers import Observers
 from hashrange.operations.context import NOTHING
 from hashrange.pace import codings, texts
 from hashrange.storage.failures import CommitError
-from hashrange.watching.interest import Interest
 
 JSON_TYPE: Final = b"application/x-amz-json-1.0"
 _PLAIN_JSON_TYPE: Final = b"application/json"
@@ -129,8 +129,8 @@ class Wire:
     """Reads requests. One object serves all connections; it caches callers, and nothing else of a request.
 
     `region` and `account_id` are for callers whose credentials name none. `operations` are the names of the
-    operations that exist; without it every name passes, and the database refuses unknown ones. `interest` is
-    the database's. `admin_url` is where the admin plane listens, which GET / tells commands. `page`
+    operations that exist; without it every name passes, and the database refuses unknown ones. `observers`
+    are the database's. `admin_url` is where the admin plane listens, which GET / tells commands. `page`
     makes the HTML for browsers, from the Host header of their request.
     """
 
@@ -138,8 +138,8 @@ class Wire:
         "_account_id",
         "_admin",
         "_callers",
-        "_interest",
         "_last",
+        "_observers",
         "_operations",
         "_page",
         "_region",
@@ -152,7 +152,7 @@ class Wire:
         region: str,
         account_id: str,
         operations: Container[str] | None = None,
-        interest: Interest | None = None,
+        observers: Observers | None = None,
         admin_url: str | None = None,
         page: Callable[[bytes], bytes] | None = None,
     ) -> None:
@@ -161,7 +161,7 @@ class Wire:
         self._admin = (ADMIN_HEADER, (admin_url or NO_ADMIN).encode())
         self._account_id = account_id
         self._operations = operations
-        self._interest = interest
+        self._observers = observers
         self._callers: dict[bytes, Caller] = {}
         # The beginning of the header that was read last, up to the signature; at first one that none has.
         self._last: tuple[bytes, Caller] = (b"\0", Caller())
@@ -175,7 +175,8 @@ class Wire:
     @property
     def identifies(self) -> bool:
         """Whether the senders of requests are identified by their signatures."""
-        return self._interest is not None and self._interest.gate is not None
+        gate = None if self._observers is None else self._observers.gate
+        return gate is not None and gate.identifies
 
     def read(
         self,
@@ -220,12 +221,10 @@ class Wire:
             operation = self._targets.get(target_header) or self._operation(target_header)
             if caller is None:
                 caller = self._caller(target, headers)
-            interest = self._interest
-            if interest is not None and interest.heads:
-                if interest.gate is not None:
-                    caller = interest.gate.identified(caller, method, target, headers, sent or body)
-                if interest.limiter is not None:
-                    interest.limiter.take(caller)
+            observers = self._observers
+            if observers is not None and observers.heads:
+                if observers.gate is not None:
+                    caller = observers.gate.admit(caller, method, target, headers, sent or body)
                 caller = attempted(caller, headers)
         except errors.ServiceError as error:
             return encode_error(error, form, target_header.decode("latin-1"))
@@ -263,12 +262,15 @@ class Wire:
     ) -> Response:
         """The answer to a form: programs ask STS who they are, or for a role, before they use the data."""
         # Imported here, because most servers never get a form.
-        from hashrange_access import sts
+        from hashrange import rings
 
-        gate = self._interest.gate if self._interest is not None else None
-        sent = sts.Sent(method, target, headers, body)
+        gate = self._observers.gate if self._observers is not None else None
+        sent = rings.Sent(method, target, headers, body)
         caller = partial(self._caller, target, headers)
-        answered = sts.answered(sent, caller, gate, SystemClock().now, request_id())
+        answers: rings.Forms | None = rings.rings().find("forms")
+        answered = None
+        if answers is not None:
+            answered = answers(sent, caller, gate, SystemClock().now, request_id())
         if answered is None:
             return _unknown_operation(method, target, headers)
         if answered.error:

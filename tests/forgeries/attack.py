@@ -10,14 +10,14 @@ from random import Random
 from forgeries.changes import changed
 from forgeries.genuine import KEY, SESSION, Sent, any_request
 from forgeries.meaning import reasons
-from hashrange_access.judging import Gate
-from hashrange_access.policies import Principal
-from hashrange_access.signatures import Key, Verifier
-from hashrange_access.users import Identity, Users
 from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Call, Wire
+from hashrange_access.judging import Gate
+from hashrange_access.policies import Principal
+from hashrange_access.signatures import Key, Verifier
+from hashrange_access.users import Identity, Users
 
 CHANGES_OF_ONE = 200
 _SHOWN_MAX = 20

@@ -37,21 +37,13 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from hashrange_access.judging import Gate
-from hashrange_access.rates import Limiter
-from hashrange_access.users import read
 from hashrange.cli.serving.protection import audit_of
 from hashrange.clock import SystemClock, VirtualClock
-from hashrange_console.entities.recorded import Uses
-from hashrange_console.live.feed import Feed, Viewer, Wanted
 from hashrange.database import Database
 from hashrange.insights.contributors import Contributors
-from hashrange_lab.heat import Heat
-from hashrange_lab.money import meter
 from hashrange.operations import REGISTRY
 from hashrange.prices import published
 from hashrange.protocol import Wire
-from hashrange_lab.recordings import reader
 from hashrange.server import REQUESTS_LOGGER
 from hashrange.server.admin.port import Subject
 from hashrange.server.frames import Frames
@@ -64,6 +56,14 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Insights, Table
 from hashrange.tables.inspection.check import check
+from hashrange_access.judging import Gate
+from hashrange_access.rates import Limiter
+from hashrange_access.users import read
+from hashrange_console.entities.recorded import Uses
+from hashrange_console.live.feed import Feed, Viewer, Wanted
+from hashrange_lab.heat import Heat
+from hashrange_lab.money import meter
+from hashrange_lab.recordings import reader
 from hashrange_lab.recordings.recording import recording
 from hostile import seeds
 from hostile.answers import find_fault

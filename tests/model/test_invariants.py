@@ -26,13 +26,13 @@ from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange_postgres import PostgresEngine
 from hashrange.tables.background import expiry, lag, sweeps
 from hashrange.tables.data import items, records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection.check import check
 from hashrange.values import Item, item_size
+from hashrange_postgres import PostgresEngine
 from model import strategies
 from model.expressions import plain_item
 from model.reference import Table as ReferenceTable

@@ -18,8 +18,8 @@ from hashrange.storage.api import Engine
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange_postgres import PostgresEngine
 from hashrange.tables.background import sweeps
+from hashrange_postgres import PostgresEngine
 from model.vector_machine import VectorMachine
 
 _HISTORIES = settings(

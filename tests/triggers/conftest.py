@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hashrange import client
 import hashrange_triggers as triggers
+from hashrange import client
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.storage.memory import MemoryEngine

@@ -32,9 +32,9 @@ from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
 from bench.wire import Request, render, signed_by
+from hashrange.clock import SystemClock
 from hashrange_access.signatures import Verifier
 from hashrange_access.users import load
-from hashrange.clock import SystemClock
 
 OUTCOME = Outcome(
     requests=1_000,

@@ -22,8 +22,8 @@ from hashrange.cli import main
 from hashrange.cli.health import disk
 from hashrange.client import connect
 from hashrange.database import Database
-from hashrange_lab.loads import sending
 from hashrange.protocol import ADMIN_HEADER
+from hashrange_lab.loads import sending
 from hashrange_lab.recordings.recording import recording
 
 KEY = '{"pk": {"S": "a"}}'

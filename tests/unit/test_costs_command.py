@@ -16,9 +16,9 @@ from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving import serve as serving
 from hashrange.clock import VirtualClock
 from hashrange.database import Caller, Database
-from hashrange_lab.money import meter
 from hashrange.prices import published
 from hashrange.server import running
+from hashrange_lab.money import meter
 from unit.test_admin import ask
 from vector_tables import index_of, listed
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hashrange_access.audit import AuditLog
-from hashrange_access.keys import sealing
 from hashrange.cli import main
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.files.durable import write_durably
 from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
-from hashrange_triggers.failures import FailureFile
+from hashrange_access.audit import AuditLog
+from hashrange_access.keys import sealing
 from hashrange_lab.recordings.recording import recording
+from hashrange_triggers.failures import FailureFile
 
 SOURCES = Path(__file__).parents[2] / "src" / "hashrange"
 _WRITES = re.compile(r"""open\((?!er).*["'][wxa]b?["']|\.write_(bytes|text)\(|O_CREAT""")

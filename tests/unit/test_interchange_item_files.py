@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange_console.items import pieces
 from hashrange.interchange.compression import unreadable
 from hashrange.interchange.item_files import rows
 from hashrange.interchange.plain_json import NoItem
 from hashrange.interchange.rows import Bad
+from hashrange_console.items import pieces
 
 TYPED: Final = [{"pk": {"S": "a"}, "n": {"N": "1.5"}}, {"pk": {"S": "b"}}]
 PLAIN: Final = [{"pk": "a", "n": 1.5}, {"pk": "b"}]

@@ -10,11 +10,11 @@ import pytest
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import LimitExceededException
+from hashrange.prices import published
 from hashrange_lab.money.counts import Minute, Series
 from hashrange_lab.money.loads import Minutes, WrongLoad, read, read_csv, to_csv
 from hashrange_lab.money.plans import MINUTES_MAX, compare
 from hashrange_lab.money.scaling import Allowance, Policy, Scaled, hourly, scale
-from hashrange.prices import published
 from hashrange_lab.recordings import blocks
 from hashrange_lab.recordings.lines import End, Entry, Head, encode
 

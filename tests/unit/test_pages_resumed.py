@@ -19,9 +19,9 @@ from hashrange.pace import turns
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange_postgres import PostgresEngine
 from hashrange.tables.data import ranges
 from hashrange.tables.definitions import catalog
+from hashrange_postgres import PostgresEngine
 
 CALLER = Caller()
 ITEMS = 60

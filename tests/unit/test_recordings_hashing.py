@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashrange import partiql
-from hashrange_lab.recordings.hashing import Hashing
 from hashrange.values import admit_item, item_size
+from hashrange_lab.recordings.hashing import Hashing
 
 HASHING = Hashing(b"secret")
 

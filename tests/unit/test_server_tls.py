@@ -23,14 +23,14 @@ from click.testing import CliRunner, Result
 
 import certificates
 from certificates import Files
-from hashrange_access.judging import Gate
-from hashrange_access.users import read
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
+from hashrange_access.judging import Gate
+from hashrange_access.users import read
 from hashrange_lab.recordings.recording import recording
 
 EVENTS = {

@@ -1,12 +1,13 @@
 """The admin plane of a server: the list of its parts.
 
-All parts are mounted here; the server itself knows none of them.
+All parts are mounted here, those of rings too; the server itself knows none of them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hashrange.rings import rings
 from hashrange.server import Admin
 from hashrange.server.admin import port
 from hashrange.server.admin.port import HOST, Door, Subject
@@ -36,16 +37,22 @@ def bind_admin(
 
 def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
     """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
-    from hashrange_console import routes
-    from hashrange.server.admin import application, backups, checkpoints, clock, data, destinations, faults, status, travel
-    from hashrange_lab.admin import heat
-    from hashrange_access import admin as keys
-    from hashrange_lab.admin import lab
-    from hashrange_lab.admin import recording
+    from hashrange.server.admin import (
+        application,
+        backups,
+        checkpoints,
+        clock,
+        data,
+        destinations,
+        faults,
+        status,
+        travel,
+    )
     from hashrange.server.admin.usage import insights
-    from hashrange_lab.admin import costs
 
-    shown = (status, heat, insights, costs, destinations)
-    changed = (clock, faults, lab, recording, travel, backups, keys, checkpoints, data)
-    parts = (*shown, *changed, routes)
-    return application.server(subject, door, tuple(endpoint for part in parts for endpoint in part.ENDPOINTS))
+    shown = (status, insights, destinations)
+    changed = (clock, faults, travel, backups, checkpoints, data)
+    endpoints = [endpoint for part in (*shown, *changed) for endpoint in part.ENDPOINTS]
+    for of_ring in rings().each("endpoints"):
+        endpoints += of_ring
+    return application.server(subject, door, tuple(endpoints))

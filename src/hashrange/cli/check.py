@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import orjson
 
-from hashrange.cli.stores import is_url, needs_driver
+from hashrange.cli.stores import is_url, stores_of
 from hashrange.files.durable import private, sync, sync_directory
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError, StoreDamaged
@@ -122,10 +122,7 @@ def _check_directory(directory: Path) -> None:
 
 def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
     """The problems of a store in PostgreSQL: in the engine's own tables, then in and between records."""
-    with needs_driver():
-        from hashrange_postgres.snapshot import Snapshot
-
-    snapshot = Snapshot(url, schema)
+    snapshot = stores_of(url).snapshot(url, schema)
     try:
         yield from (Problem("", message) for message in snapshot.problems())
         yield from check(

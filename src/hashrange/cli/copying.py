@@ -13,7 +13,7 @@ import click
 
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.cli.remote.progress import Progress
-from hashrange.cli.stores import is_url, needs_driver
+from hashrange.cli.stores import is_url, stores_of
 from hashrange.clock import SystemClock, show_moment
 from hashrange.storage.failures import DataDirectoryLocked, StorageError
 from hashrange.storage.moving import Source, Target, copy
@@ -100,10 +100,7 @@ def _check_different(origin: str, target: str) -> None:
 def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, str]]:
     """The store FROM at one moment, and its name."""
     if is_url(origin):
-        with needs_driver():
-            from hashrange_postgres.snapshot import Snapshot
-
-        snapshot = Snapshot(origin, schema)
+        snapshot = stores_of(origin).snapshot(origin, schema)
         yield snapshot, snapshot.place
         return
     directory = Path(origin)
@@ -160,10 +157,7 @@ def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
 
 def _target(target: str, schema: str, origin: str) -> Target:
     if is_url(target):
-        with needs_driver():
-            from hashrange_postgres.moving import SchemaTarget
-
-        return SchemaTarget(target, schema)
+        return stores_of(target).target(target, schema)
     if re.match(r"[a-z]+://", target):
         raise click.ClickException(f"{target} is not a URL of PostgreSQL, which begins with postgresql://")
     from hashrange.storage.embedded.offline.moving import DirectoryTarget

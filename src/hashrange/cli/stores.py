@@ -1,29 +1,28 @@
-"""How commands name a store: by a data directory, or by a URL of PostgreSQL."""
+"""How commands name a store: by a data directory, or by the URL of an engine that a ring adds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
+from urllib.parse import urlsplit
 
 import click
 
-_PREFIXES: Final = ("postgresql://", "postgres://")
+from hashrange.rings import Missing, Stores, needed
+
+_SCHEMES: Final = {"postgresql": "postgres", "postgres": "postgres"}
+"""The rings of this project that have stores, by the schemes of their URLs."""
 
 
 def is_url(store: str) -> bool:
-    """Whether this names a store in PostgreSQL."""
-    return store.startswith(_PREFIXES)
+    """Whether this names a store of a ring's engine."""
+    return urlsplit(store).scheme in _SCHEMES
 
 
-@contextmanager
-def needs_driver() -> Iterator[None]:
-    """Around the import of the engine for PostgreSQL, whose driver is an extra. Raises
-    click.ClickException."""
+def stores_of(url: str) -> Stores:
+    """The engine's stores. Raises click.ClickException for one that is not installed."""
+    scheme = urlsplit(url).scheme
     try:
-        yield
-    except ImportError as error:
-        raise click.ClickException(
-            f"PostgreSQL needs a driver that is not installed ({error}). In a checkout of Hashrange: "
-            "pip install '.[postgres]'"
-        ) from error
+        stores: Stores = needed(_SCHEMES[scheme], "stores", scheme)
+    except Missing as error:
+        raise click.ClickException(str(error)) from error
+    return stores

@@ -104,7 +104,7 @@ def answer(database: Database, request: AWSPreparedRequest, caller: Caller) -> A
     """
     delays: list[float] | None = None
     # Only a fault delays an answer.
-    if database.interest.watch is not None and _AWAITS in str(request.headers.get("User-Agent")):
+    if database.observers.active is not None and _AWAITS in str(request.headers.get("User-Agent")):
         delays = []
     try:
         response = _respond(database, request, caller, delays)
@@ -145,7 +145,7 @@ def _respond(
     }
     # The JSON protocol's serializer makes text or bytes, never a file.
     body = _bytes(request.body or b"")  # type: ignore[arg-type]
-    if database.interest.costs:
+    if database.observers.bills:
         heads = {name: _bytes(sent_headers.get(name.decode(), b"")) for name in _COUNTED_HEADERS}
         caller = protocol.attempted(caller, heads)
     outcome = _WIRE.read(b"POST", b"/", headers, body, caller=caller)

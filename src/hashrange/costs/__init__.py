@@ -7,8 +7,6 @@
 
 docs/costs.md has all of it.
 
-    record  one request: its units, the items that it read and returned, its bytes
-    noting  makes the record of a request from its answer and its bill
     ledger  the records of a block, and the assertions
     table   records as a table for people
 """
@@ -16,7 +14,7 @@ docs/costs.md has all of it.
 from __future__ import annotations
 
 from hashrange.costs.ledger import Costs
-from hashrange.costs.record import Record
 from hashrange.costs.table import show
+from hashrange.observing.record import Record
 
 __all__ = ["Costs", "Record", "show"]

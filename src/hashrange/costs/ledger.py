@@ -8,13 +8,15 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Final, Self
 
-from hashrange.costs.record import Record
 from hashrange.costs.table import number, show
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
+from hashrange.observing.record import Record
 
 _SHOWN_MAX: Final = 50
 
 
-class Costs:
+class Costs(Observer):
     """The requests that a database answered while the block ran, in the order of their answers.
 
     A context manager; entering it again continues the recording. The assertions work within the block and
@@ -22,14 +24,16 @@ class Costs:
     chained. Thread-safe.
     """
 
-    def __init__(self, watch: Callable[[Costs, bool], None]) -> None:
-        """`watch` begins and ends the recording."""
-        self._watch = watch
+    records = True
+
+    def __init__(self, observe: Callable[[Observer, bool], None]) -> None:
+        """`observe` begins and ends the recording."""
+        self._observe = observe
         self._lock = threading.Lock()
         self._records: list[Record] = []
 
     def __enter__(self) -> Self:
-        self._watch(self, True)
+        self._observe(self, True)
         return self
 
     def __exit__(
@@ -38,16 +42,16 @@ class Costs:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._watch(self, False)
+        self._observe(self, False)
 
     def add(self, record: Record) -> None:
         """Note a request."""
         with self._lock:
             self._records.append(record)
 
-    def line(self) -> str:
-        """No line: all requests of the block belong to it."""
-        return ""
+    def ended(self, seen: ObservedRequest) -> None:
+        """Note a request that has ended."""
+        self.add(seen.record)
 
     @property
     def requests(self) -> Sequence[Record]:
@@ -66,7 +70,7 @@ class Costs:
 
     def of(self, *operations: str, table: str = "", index: str = "") -> Costs:
         """The costs of the requests of some operations (none: all), of a table or an index."""
-        part = Costs(_watch_nothing)
+        part = Costs(_observe_nothing)
         for request in self.requests:
             if operations and request.operation not in operations:
                 continue
@@ -197,5 +201,5 @@ class Costs:
         return f"{show(shown, marked)}\n  and {len(records) - len(shown)} others"
 
 
-def _watch_nothing(costs: Costs, begins: bool) -> None:
-    """The `watch` of a part of other costs, which records nothing itself."""
+def _observe_nothing(costs: Observer, begins: bool) -> None:
+    """The `observe` of a part of other costs, which records nothing itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
-from hashrange.costs.record import Record
+from hashrange.observing.record import Record
 
 _COLUMNS: Final[tuple[tuple[str, Callable[[Record], str]], ...]] = (
     ("operation", lambda record: record.operation),

@@ -19,7 +19,9 @@ from hashrange.faults.effects import Latency, Met
 from hashrange.faults.fates import Fate
 from hashrange.faults.rules import Rule
 from hashrange.faults.text import parse, show
-from hashrange.operations.context import OPERATOR, Caller, Request
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
+from hashrange.operations.context import NONE_LEFT, OPERATOR, Caller, Request
 from hashrange.operations.targets import Target, targets
 
 
@@ -61,13 +63,16 @@ class Armed:
         return fate
 
 
-class Faults:
-    """The rules of a database, whose clock `clock` returns. `changed` is called when rules are added or
-    removed."""
+class Faults(Observer):
+    """The rules of a database, whose clock `clock` returns. `observe` begins and ends the observing of the
+    database's requests."""
 
-    def __init__(self, clock: Callable[[], Clock], changed: Callable[[], None]) -> None:
+    name = "fault rules"
+    rank = 10
+
+    def __init__(self, clock: Callable[[], Clock], observe: Callable[[Observer, bool], None]) -> None:
         self._clock_of = clock
-        self._changed = changed
+        self._observe = observe
         self._lock = threading.Lock()
         self._armed: tuple[Armed, ...] = ()
         self._last = 0
@@ -100,14 +105,14 @@ class Faults:
             )
             was_in_force = len(remaining) < len(self._armed)
             self._armed = remaining
-        self._changed()
+        self._observe(self, len(self._armed) > 0)
         return was_in_force
 
     def clear(self) -> None:
         """Remove all rules."""
         with self._lock:
             self._armed = ()
-        self._changed()
+        self._observe(self, len(self._armed) > 0)
 
     def _arm(self, rules: tuple[Rule | str, ...]) -> list[Armed]:
         wanted = [parse(rule) if isinstance(rule, str) else rule for rule in rules]
@@ -125,8 +130,30 @@ class Faults:
                 self._last += 1
                 armed.append(Armed(self._last, rule))
             self._armed += tuple(armed)
-        self._changed()
+        self._observe(self, len(self._armed) > 0)
         return armed
+
+    def decides(self, seen: ObservedRequest) -> frozenset[int]:
+        """Let the rules decide what happens to a request."""
+        fate = self.decide(seen.operation, seen.request, seen.caller)
+        if fate is None:
+            return NONE_LEFT
+        seen.by_rule = True
+        seen.keep(self, fate)
+        if fate.error is not None and not fate.performed:
+            seen.refusal = fate.error
+        return fate.left
+
+    def settles(self, seen: ObservedRequest) -> None:
+        """Replace the outcome of a request, or delay it, as the rules have decided."""
+        fate: Fate | None = seen.kept(self)
+        if fate is None:
+            return
+        seen.delay_seconds += fate.delay_seconds
+        if fate.error is not None:
+            seen.error = fate.error
+        if fate.virtual_seconds:
+            self.pass_time(fate.virtual_seconds)
 
     def decide(self, operation: str, request: Request, caller: Caller) -> Fate | None:
         """What happens to a well-formed request; None: it is just answered.

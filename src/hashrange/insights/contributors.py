@@ -29,12 +29,13 @@ import orjson
 from hashrange.clock import Clock
 from hashrange.insights.sketch import Sketch
 from hashrange.insights.throttled import throttled
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
 from hashrange.operations.context import scope_of
 from hashrange.operations.targets import Target, name_in, targets_of_any
 from hashrange.settings import Settings
 from hashrange.tables.data.capacity import Consumed
 from hashrange.tables.definitions.table import KeySchema, Table
-from hashrange.watching.sights import Onlooker, Sight
 
 KEYS_MAX: Final = 200
 WINDOW_SECONDS: Final = 3_600.0
@@ -105,14 +106,13 @@ class Ranking(NamedTuple):
     contributors: list[Contributor]
 
 
-class Contributors:
-    """The counts of one server. Thread-safe. `show` begins and ends the showing of requests to an
-    onlooker."""
+class Contributors(Observer):
+    """The counts of one server. Thread-safe. `observe` begins and ends the observing of requests."""
 
     def __init__(
-        self, show: Callable[[Onlooker, bool], None], clock: Callable[[], Clock], settings: Settings
+        self, observe: Callable[[Observer, bool], None], clock: Callable[[], Clock], settings: Settings
     ) -> None:
-        self._show = show
+        self._observe = observe
         self._clock = clock
         self._settings = settings
         self._lock = threading.Lock()
@@ -133,22 +133,22 @@ class Contributors:
                     known.counts_access = counts_access
         if self._looks != bool(wanted):
             self._looks = bool(wanted)
-            self._show(self, self._looks)
+            self._observe(self, self._looks)
 
-    def see(self, sight: Sight) -> None:
+    def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
-        if sight.operation not in _OPERATIONS:
+        if seen.operation not in _OPERATIONS:
             return
-        named = targets_of_any(sight.operation, sight.request)
-        caller = sight.caller
+        named = targets_of_any(seen.operation, seen.request)
+        caller = seen.caller
         scope = scope_of(caller.account_id, caller.region, self._settings)
-        refused = throttled(sight, named)
+        refused = throttled(seen, named)
         now = self._clock().now()
         with self._lock:
             for target in named:
                 if target.member in refused:
                     self._count_throttled(scope, target, now)
-            for part in sight.bill:
+            for part in seen.bill:
                 self._count_access(scope, part, [t for t in named if t.member not in refused], now)
 
     def _count_throttled(self, scope: str, target: Target, now: float) -> None:

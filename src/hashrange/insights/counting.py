@@ -14,16 +14,16 @@ from hashrange.tables.definitions.table import Table
 
 if TYPE_CHECKING:
     from hashrange.insights.contributors import Contributors, Ranking
-    from hashrange.watching.sights import Onlooker
+    from hashrange.observing.observer import Observer
 
 
 class Counting:
-    """The insights of a database. `show` begins and ends the showing of requests to an onlooker."""
+    """The insights of a database. `observe` begins and ends the observing of its requests."""
 
     def __init__(
-        self, show: Callable[[Onlooker, bool], None], clock: Callable[[], Clock], settings: Settings
+        self, observe: Callable[[Observer, bool], None], clock: Callable[[], Clock], settings: Settings
     ) -> None:
-        self._show = show
+        self._observe = observe
         self._clock = clock
         self._settings = settings
         self._contributors: Contributors | None = None
@@ -35,7 +35,7 @@ class Counting:
                 return
             from hashrange.insights.contributors import Contributors
 
-            self._contributors = Contributors(self._show, self._clock, self._settings)
+            self._contributors = Contributors(self._observe, self._clock, self._settings)
         self._contributors.look_at(tables)
 
     def rankings(self, number: int) -> list[Ranking]:

@@ -10,8 +10,8 @@ from hashrange.errors import (
     ThrottlingException,
     TransactionCanceledException,
 )
+from hashrange.observing.observed import ObservedRequest
 from hashrange.operations.targets import Target
-from hashrange.watching.sights import Sight
 
 _THROTTLING: Final = (
     ProvisionedThroughputExceededException,
@@ -21,9 +21,9 @@ _THROTTLING: Final = (
 _THROTTLED_REASONS: Final = frozenset(("ThrottlingError", "ProvisionedThroughputExceeded"))
 
 
-def throttled(sight: Sight, named: tuple[Target, ...]) -> frozenset[int]:
+def throttled(seen: ObservedRequest, named: tuple[Target, ...]) -> frozenset[int]:
     """The members of a request that were throttled."""
-    error = sight.error
+    error = seen.error
     if isinstance(error, _THROTTLING):
         return frozenset(target.member for target in named)
     if isinstance(error, TransactionCanceledException):
@@ -31,4 +31,4 @@ def throttled(sight: Sight, named: tuple[Target, ...]) -> frozenset[int]:
         return frozenset(
             member for member, reason in enumerate(reasons) if reason.get("Code") in _THROTTLED_REASONS
         )
-    return sight.left
+    return seen.left

@@ -20,6 +20,12 @@ _SHARED = "*"
 Request = dict[str, Any]
 Answer = dict[str, Any]
 
+Done = Callable[[Any, Exception | None], None]
+"""Takes the outcome of a request: called exactly once with `(answer, None)` or `(None, exception)`."""
+Encode = Callable[[Answer], Any]
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls a function after a number of seconds."""
+
 
 NONE_LEFT: frozenset[int] = frozenset()
 
@@ -33,7 +39,7 @@ class Caller(NamedTuple):
     """The caller. Region and account appear in ARNs, and select the caller's tables if accounts or regions
     are separate (`scope_of`). `attempt` is the number of the SDK's attempt, and `agent` the beginning of its
     User-Agent, if costs are recorded. `identified` is who has signed the request
-    (`access.judging.Identified`), if requests are judged, and `connection` numbers the connections of a
+    (what the gate knows of him), if requests are judged, and `connection` numbers the connections of a
     server from 1, if requests are recorded."""
 
     region: str = "us-east-1"

@@ -1,6 +1,7 @@
 """What DynamoDB costs: published prices by region, and exact arithmetic with them.
 
     rates  the names of the rates, what each is for, and the sums in dollars
+    money  sums of which a part may have no price
     book   the prices of regions: those of the package, or those of a file
 
     region = published().region("us-east-1")

@@ -22,13 +22,13 @@ from functools import partial
 from typing import Final
 
 from hashrange import operations
-from hashrange_access.audit import AuditLog
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
 from hashrange.operations import REGISTRY
 from hashrange.pace import garbage
 from hashrange.protocol import Wire
+from hashrange.rings import Audit
 from hashrange.server import hangups, trace
 from hashrange.server.access import Access
 from hashrange.server.admin.port import Admin, AdminPort, Subject
@@ -87,7 +87,7 @@ class Server:
         *,
         owns_process: bool = False,
         certificates: Certificates | None = None,
-        audit: AuditLog | None = None,
+        audit: Audit | None = None,
     ) -> None:
         operations.load()
         connections_max = descriptors.connections_max(settings.connections_max)
@@ -102,9 +102,8 @@ class Server:
         self._clock = SystemClock()
         self._frames = Frames(self._clock.now())
         self._plane = Plane(database, wire, self._frames, settings, self._loop.call_soon)
-        self._plane.trace_with(trace.tracer(database.interest.failed, audit))
-        database.interest.numbering = self._plane.number_connections
-        self._plane.number_connections(database.interest.tape is not None)
+        self._plane.trace_with(trace.tracer(database.observers.failed, audit))
+        database.observers.number_connections(self._plane.number_connections)
         self._listener: Listener | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._stopping = asyncio.Event()
@@ -218,7 +217,7 @@ def _wire(database: Database, region: str, account_id: str, admin: Admin | None)
         region=region,
         account_id=account_id,
         operations=REGISTRY,
-        interest=database.interest,
+        observers=database.observers,
         admin_url=admin.announced_url if admin is not None else None,
         page=page(admin.url if admin is not None else None, guarded=guarded),
     )
@@ -236,7 +235,7 @@ def serve(
     started: Callable[[str], None] | None = None,
     stopping: Callable[[str], None] | None = None,
     certificates: Certificates | None = None,
-    audit: AuditLog | None = None,
+    audit: Audit | None = None,
     reload: Callable[[], None] | None = None,
 ) -> None:
     """Serve `database` until SIGTERM or SIGINT; must run on the main thread.
@@ -339,7 +338,7 @@ def running(
     settings: ServerSettings | None = None,
     admin: Admin | None = None,
     certificates: Certificates | None = None,
-    audit: AuditLog | None = None,
+    audit: Audit | None = None,
 ) -> Iterator[str]:
     """Serve `database` on a background thread for as long as the block runs; yields the endpoint's URL.
 

@@ -7,7 +7,7 @@ The line names the operation, the table and the outcome, and never a value: no k
 PartiQL statement. Bytes that are not proper HTTP are not logged as a request. The line has units if the
 request asked for its consumed capacity.
 
-The same places feed the audit log (`access.audit`). It hangs here and not on the watch of a database, because
+The same places feed the audit log (`rings.Audit`). It hangs here and not on the watch of a database, because
 it has the requests that are refused before they reach the database, the addresses of clients, and the ids of
 answers.
 
@@ -25,11 +25,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hashrange import pace
-from hashrange_access.audit import AuditLog, entries
-from hashrange.clock import SystemClock
-from hashrange.database import Caller
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.protocol import Call, Headers, Response
+from hashrange.rings import Audit
 
 LOGGER: Final = "hashrange.requests"
 
@@ -48,8 +46,6 @@ class _Consumed(msgspec.Struct):
 
 _consumed: Final = msgspec.json.Decoder(_Consumed).decode
 
-_clock: Final = SystemClock()
-
 _TRACER: Final = "request log"
 Failed = Callable[[str, Exception], None]
 """Called with the name of an observer, and the error with which it has failed."""
@@ -64,7 +60,7 @@ class Noted(NamedTuple):
     operation: str
     tables: str
     asks_for_units: bool
-    audited: entries.Note | None
+    audited: object
 
 
 class Tracer:
@@ -75,7 +71,7 @@ class Tracer:
 
     __slots__ = ("_failed", "_logs", "audit")
 
-    def __init__(self, logs: bool, audit: AuditLog | None, failed: Failed) -> None:
+    def __init__(self, logs: bool, audit: Audit | None, failed: Failed) -> None:
         self._logs = logs
         self._failed = failed
         self.audit = audit
@@ -86,14 +82,16 @@ class Tracer:
             return self._note(call, peer)
         except Exception as error:
             self._failed(_TRACER, error)
-            bare = entries.Note(call.caller, call.operation, (), peer) if self.audit is not None else None
+            bare = None
+            if self.audit is not None:
+                bare = self.audit.note(call.caller, call.operation, {}, peer)
             return Noted(call.operation, "", False, bare)
 
     def _note(self, call: Call, peer: str) -> Noted:
         request = call.request
         audited = None
         if self.audit is not None:
-            audited = entries.note(call.operation, request, call.caller, peer)
+            audited = self.audit.note(call.caller, call.operation, request, peer)
         names = sorted(set(islice(_tables(request), _TABLES_MAX))) if self._logs else []
         asks_for_units = request.get("ReturnConsumedCapacity") not in (None, "NONE")
         return Noted(call.operation, ",".join(names)[:_TABLES_CHARS_MAX], asks_for_units, audited)
@@ -121,8 +119,8 @@ class Tracer:
         seconds: float,
         answer: bytes,
     ) -> None:
-        if noted.audited is not None:
-            self._add(noted.audited, entries.code_of(error), answer)
+        if self.audit is not None and noted.audited is not None:
+            self.audit.ended(noted.audited, error, _request_id(answer))
         if not self._logs:
             return
         status, code = 200, ""
@@ -155,15 +153,11 @@ class Tracer:
         if self.audit is not None and response.error:
             operation = headers.get(b"x-amz-target", b"").rpartition(b".")[2].decode("latin-1")
             found = _KEY_ID.search(headers.get(b"authorization", b""))
-            caller = Caller(account_id="", access_key="" if found is None else found[1].decode("latin-1"))
-            self._add(entries.Note(caller, operation, (), peer), response.error, answer)
-
-    def _add(self, noted: entries.Note, code: str, answer: bytes) -> None:
-        assert self.audit is not None
-        self.audit.add(entries.Ended(noted, _clock.now(), code, _request_id(answer)))
+            access_key = "" if found is None else found[1].decode("latin-1")
+            self.audit.refused(operation, access_key, response.error, peer, _request_id(answer))
 
 
-def tracer(failed: Failed, audit: AuditLog | None = None) -> Tracer | None:
+def tracer(failed: Failed, audit: Audit | None = None) -> Tracer | None:
     """The tracer of a server; None if its requests are not traced. `failed` is called when tracing fails."""
     logs = _log.isEnabledFor(logging.DEBUG)
     return Tracer(logs, audit, failed) if logs or audit is not None else None

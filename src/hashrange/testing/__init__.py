@@ -10,7 +10,6 @@
     moments   moments and durations as tests write them; the clock
     tables    tables from a short form, and from files in common formats
     items     items from Python values, JSON and CSV
-    triggers  functions that get a table's changes
     servers   a server in a thread
     plugin    the pytest plugin
     mocking   `mock_aws`, in place of moto's
@@ -35,7 +34,6 @@ __all__ = [
     "RequestStopped",
     "Server",
     "Snapshot",
-    "Trigger",
     "current",
     "install",
     "local",
@@ -49,12 +47,11 @@ _MODULES: Final = {
     "DeclarationWarning": "tables",
     "LocalClock": "moments",
     "LocalDatabase": "database",
-    "NoStream": "triggers",
+    "NoStream": "database",
     "NotSettling": "database",
     "RequestStopped": "hook",
     "Server": "servers",
     "Snapshot": "database",
-    "Trigger": "triggers",
     "current": "blocks",
     "install": "hook",
     "local": "blocks",
@@ -65,13 +62,12 @@ _MODULES: Final = {
 
 if TYPE_CHECKING:
     from hashrange.testing.blocks import Block, current, local
-    from hashrange.testing.database import LocalDatabase, NotSettling, Snapshot
+    from hashrange.testing.database import LocalDatabase, NoStream, NotSettling, Snapshot
     from hashrange.testing.hook import RequestStopped, install
     from hashrange.testing.mocking import mock_aws
     from hashrange.testing.moments import LocalClock
     from hashrange.testing.servers import Server, serving
     from hashrange.testing.tables import DeclarationError, DeclarationWarning
-    from hashrange_triggers.testing import NoStream, Trigger
 else:
 
     def __getattr__(name):

@@ -22,6 +22,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from hashrange import rings
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
 from hashrange.testing import scopes
@@ -30,7 +31,7 @@ from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
 
 if TYPE_CHECKING:
-    from hashrange_access.policies import Uses
+    from hashrange.rings import Policy
 
 T = TypeVar("T", bound=Callable[..., Any])
 Documents = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -139,21 +140,13 @@ class Block:
         self._afterwards: Afterwards = afterwards
         self._own_credentials = False
         self._identified: Callable[[str], Any] | None = None
-        if policy is not None:
-            # Imported here, because most tests have no policies.
-            from hashrange.testing import policies
-
-            self._identified = policies.user_with(policy, user)
-        self._record_path = record_policy
-        self._uses: Uses | None = None
-        if record_policy is not None:
-            if policy is not None:
+        self._policy: Policy | None = None
+        if policy is not None or record_policy is not None:
+            if policy is not None and record_policy is not None:
                 raise ValueError("policy= refuses requests and record_policy= records all: give one of them")
-            from hashrange_access import policies as access_policies
-            from hashrange.testing import policies
-
-            self._uses = access_policies.Uses()
-            self._identified = policies.user_recorded(self._uses)
+            made: Policy = rings.needed("access", "testing", "policy")(policy, user, record_policy)
+            self._policy = made
+            self._identified = made.identified
         self._open: list[tuple[Scope, LocalDatabase]] = []
 
     def __enter__(self) -> LocalDatabase:
@@ -178,8 +171,8 @@ class Block:
             identified=self._identified,
         )
         scopes.enter(scope)
-        if self._identified is not None:
-            database.database.interest.judge()
+        if self._policy is not None:
+            self._policy.begin(database.database)
         self._open.append((scope, database))
         return database
 
@@ -191,12 +184,8 @@ class Block:
     ) -> None:
         scope, database = self._open.pop()
         scopes.leave(scope)
-        if self._identified is not None:
-            database.database.interest.judge(begins=False)
-        if self._uses is not None and self._record_path is not None:
-            from hashrange.testing import policies
-
-            policies.write(self._uses, self._record_path)
+        if self._policy is not None:
+            self._policy.end(database.database)
         if self._given is None:
             database.close()
 

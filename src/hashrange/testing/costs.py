@@ -15,12 +15,14 @@ from typing import Any, Final
 
 import pytest
 
-from hashrange.costs.record import Record
 from hashrange.costs.table import aligned, number
-from hashrange_lab.money.statement import Money, priced
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
+from hashrange.observing.observers import observe_everywhere
+from hashrange.observing.record import Record
 from hashrange.prices import RATES, UnknownRegion, published
+from hashrange.prices.money import Money, priced
 from hashrange.prices.rates import GB
-from hashrange.watching.interest import record_everywhere
 
 _PROPERTY: Final = "dynamodb_costs"
 _LINES: Final = "dynamodb_costs_of_lines"
@@ -39,9 +41,11 @@ _Sums = dict[str, float]
 """The columns of a test, or the requests of a line, and the amounts of `_BILLED`."""
 
 
-class CostsOfTests:
+class CostsOfTests(Observer):
     """The plugin for a run with the option. It shows at most `most` tests and lines, with the prices of
     `region`."""
+
+    records = True
 
     def __init__(self, most: int, region: str) -> None:
         self._most = most
@@ -54,10 +58,18 @@ class CostsOfTests:
         self._tests: dict[str, _Sums] = {}
         self._lines_of_all: dict[str, _Sums] = {}
 
-    def line(self) -> str:
+    def begins(self, seen: ObservedRequest) -> None:
+        """Note the line, because later it may be another thread."""
+        seen.line = self._line()
+
+    def ended(self, seen: ObservedRequest) -> None:
+        """Add a request to the sums."""
+        self.add(seen.record)
+
+    def _line(self) -> str:
         """The innermost line of the running test's file that leads to this call; "" if there is none, as for
         a request that came over HTTP."""
-        frame = sys._getframe(1)
+        frame = sys._getframe(2)
         while frame is not None and frame.f_code.co_filename != self._path:
             frame = frame.f_back  # type: ignore[assignment]
         return "" if frame is None else f"{self._name}:{frame.f_lineno}"
@@ -89,12 +101,12 @@ class CostsOfTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionstart(self) -> Generator[None, None, None]:
-        record_everywhere(self, True)
+        observe_everywhere(self, True)
         yield
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self) -> Generator[None, None, None]:
-        record_everywhere(self, False)
+        observe_everywhere(self, False)
         yield
 
     @pytest.hookimpl(wrapper=True)

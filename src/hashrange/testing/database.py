@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
 from hashrange import client as clients
+from hashrange import rings
 from hashrange.clock import VirtualClock
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from hashrange.costs import Costs
     from hashrange.faults import Faults
     from hashrange.operations.travel import Travel
+    from hashrange.rings import Trigger
     from hashrange.testing.tables import Declaration
-    from hashrange_triggers.testing import Positions, Start, Trigger
 
 _ROUNDS_MAX: Final = 1_000
+
+Start = Literal["TRIM_HORIZON", "LATEST"]
 
 SETTINGS = Settings(separate_accounts=True, separate_regions=True)
 """The settings of a database of this process: each account and each region has its own tables, as on AWS."""
@@ -39,11 +42,15 @@ class Snapshot:
     __slots__ = ("course", "records", "triggers")
 
     def __init__(
-        self, records: Records, course: tuple[float, bool], triggers: list[tuple[Trigger, Positions]]
+        self, records: Records, course: tuple[float, bool], triggers: list[tuple[Trigger, Any]]
     ) -> None:
         self.records = records
         self.course = course
         self.triggers = triggers
+
+
+class NoStream(ValueError):
+    """The table of a trigger has no stream; the text says what to do."""
 
 
 class NotSettling(RuntimeError):
@@ -258,11 +265,9 @@ class LocalDatabase:
         `function` takes an event, or an event and a context. `patterns` are filters in Lambda's language.
         `settle` raises the function's errors; with `retries` the function is called again that many times,
         and the records are then given up (`Trigger.given_up`). Raises `NoStream` if the table has no stream,
-        and `hashrange_triggers.InvalidPattern`.
+        and ValueError for patterns that are none. Raises `rings.Missing` without the ring.
         """
-        from hashrange_triggers.testing import Trigger
-
-        trigger_ = Trigger(
+        trigger_: Trigger = rings.needed("triggers", "testing", "trigger")(
             self.execute,
             self._virtual,
             table,

@@ -36,7 +36,7 @@ except ImportError as error:
         "hashrange.local needs boto3, which is not installed; install it with: pip install boto3"
     ) from error
 
-from hashrange import protocol
+from hashrange import protocol, rings
 from hashrange.client import ENDPOINT_URL, transport
 from hashrange.clock import SystemClock
 from hashrange.errors import ServiceError
@@ -173,13 +173,13 @@ def _answer_sts(request: AWSPreparedRequest) -> transport.Answer | None:
     scope = None if sender is None else scope_of(request.url or "", sender)
     if sender is None or scope is None:
         return None
-    # Imported here, because few tests ask STS.
-    from hashrange_access import sts
-
+    answers: rings.Forms | None = rings.rings().find("forms")
+    if answers is None:
+        return None
     body: Any = request.body or b""  # a form is text or bytes, never a file
-    sent = sts.Sent(b"POST", b"/", {}, body.encode() if isinstance(body, str) else bytes(body))
+    sent = rings.Sent(b"POST", b"/", {}, body.encode() if isinstance(body, str) else bytes(body))
     caller = scope.caller(sender)
-    answered = sts.answered(sent, lambda: caller, None, SystemClock().now, protocol.request_id())
+    answered = answers(sent, lambda: caller, None, SystemClock().now, protocol.request_id())
     if answered is None:
         return None
     headers = transport.Headers({"content-type": "text/xml"})

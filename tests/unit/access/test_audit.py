@@ -22,15 +22,15 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from hashrange_access.audit import AuditError, AuditLog, log
-from hashrange_access.judging import Gate
-from hashrange_access.users import read
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.protection import audit_of
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
+from hashrange_access.audit import AuditError, AuditLog, log
+from hashrange_access.judging import Gate
+from hashrange_access.users import read
 from serving import serving
 
 SECRET = "rosebud"

@@ -13,10 +13,6 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 import hashrange
-from hashrange_access.judging import Gate, Identified
-from hashrange_access.judging.accounts import CROSS_ACCOUNT
-from hashrange_access.policies import Principal
-from hashrange_access.users import Identity, read
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.errors import AccessDeniedException
@@ -24,6 +20,10 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller
 from hashrange.server import running
 from hashrange.settings import Settings
+from hashrange_access.judging import Gate, Identified
+from hashrange_access.judging.accounts import CROSS_ACCOUNT
+from hashrange_access.policies import Principal
+from hashrange_access.users import Identity, read
 
 OWNER, GUEST, THIRD = "111111111111", "222222222222", "333333333333"
 ARN = f"arn:aws:dynamodb:us-east-1:{OWNER}:table/scores"

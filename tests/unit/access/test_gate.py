@@ -20,13 +20,13 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from hashrange_access.judging import Gate
-from hashrange_access.users import read
 from hashrange.cli import main
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.settings import Settings
+from hashrange_access.judging import Gate
+from hashrange_access.users import read
 from serving import serving
 
 ACCOUNT = "123456789012"

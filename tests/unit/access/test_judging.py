@@ -11,9 +11,6 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange_access.judging import Identified
-from hashrange_access.policies import Principal, parse
-from hashrange_access.users import Identity
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import AccessDeniedException, ServiceError
@@ -21,6 +18,9 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller
 from hashrange.operations.policies import documents
 from hashrange.settings import Settings
+from hashrange_access.judging import Identified
+from hashrange_access.policies import Principal, parse
+from hashrange_access.users import Identity
 from hostile.seeds import CREATE_MAIN, CREATE_OTHER, CREATE_PLAIN, MAIN, REQUESTS, stream_requests
 
 ACCOUNT = "000000000000"

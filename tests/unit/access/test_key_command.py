@@ -15,15 +15,15 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-from hashrange_access.directory import Directory
-from hashrange_access.judging import Gate
-from hashrange_access.keys import Keyring, sealing
-from hashrange_access.users import read
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
+from hashrange_access.directory import Directory
+from hashrange_access.judging import Gate
+from hashrange_access.keys import Keyring, sealing
+from hashrange_access.users import read
 from serving import serving
 
 TOKEN = "0123456789abcdef"

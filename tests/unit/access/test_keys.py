@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from hashrange.storage.api import Engine
+from hashrange.storage.memory import MemoryEngine
 from hashrange_access.directory import Directory
 from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError, records, sealing
 from hashrange_access.keys.sealing import Vault
 from hashrange_access.users import read
-from hashrange.storage.api import Engine
-from hashrange.storage.memory import MemoryEngine
 
 ACCOUNT = "123456789012"
 EVERYTHING = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}

@@ -16,10 +16,6 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from click.testing import CliRunner, Result
 
-from hashrange_access.judging import Gate
-from hashrange_access.signatures import Key
-from hashrange_access.signing import signature_headers
-from hashrange_access.users import UsersError, read
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.protection import audit_of
@@ -27,6 +23,10 @@ from hashrange.clock import SystemClock, VirtualClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange_access.judging import Gate
+from hashrange_access.signatures import Key
+from hashrange_access.signing import signature_headers
+from hashrange_access.users import UsersError, read
 
 TOKEN = "0123456789abcdef"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hashrange.cli import main
 from hashrange_access.judging.known import KNOWN_KEYS
 from hashrange_access.users import parsed, read
-from hashrange.cli import main
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "access.md").read_text(encoding="utf-8")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hashrange.operations.policies.operators import OPERATORS as NAMES
 from hashrange_access.policies import (
     Attached,
     Decision,
@@ -18,7 +19,6 @@ from hashrange_access.policies import (
     parse,
 )
 from hashrange_access.policies.conditions import OPERATORS
-from hashrange.operations.policies.operators import OPERATORS as NAMES
 
 ACCOUNT = "123456789012"
 OTHER = "444455556666"

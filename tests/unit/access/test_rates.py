@@ -12,15 +12,15 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
-from hashrange_access import rates
-from hashrange_access.judging import Gate
-from hashrange_access.rates import Limiter
-from hashrange_access.users import UsersError, read
 from hashrange.cli import main
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
 from hashrange.errors import ThrottlingException
 from hashrange.server import running
+from hashrange_access import rates
+from hashrange_access.judging import Gate
+from hashrange_access.rates import Limiter
+from hashrange_access.users import UsersError, read
 
 EVERYTHING = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
 USERS: dict[str, Any] = {

@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange_access.judging.judge import Identified
-from hashrange_access.policies import Principal, parse
-from hashrange_access.users import Identity
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.errors import AccessDeniedException
+from hashrange_access.judging.judge import Identified
+from hashrange_access.policies import Principal, parse
+from hashrange_access.users import Identity
 from hostile.seeds import CREATE_MAIN, MAIN
 
 ACCOUNT = "000000000000"

@@ -17,6 +17,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from hashrange.clock import SystemClock
+from hashrange.database import Database
+from hashrange.server import running
+from hashrange.settings import Settings
 from hashrange_access.directory import Directory
 from hashrange_access.judging import Gate
 from hashrange_access.keys import Keyring, sealing
@@ -24,10 +28,6 @@ from hashrange_access.keys.sealing import Vault
 from hashrange_access.policies import PolicyError
 from hashrange_access.sts import Tokens, tokens
 from hashrange_access.users import read
-from hashrange.clock import SystemClock
-from hashrange.database import Database
-from hashrange.server import running
-from hashrange.settings import Settings
 
 ACCOUNT, OTHER = "123456789012", "210987654321"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role"

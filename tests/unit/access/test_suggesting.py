@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 from click.testing import CliRunner
 
 import hashrange
+from hashrange.cli import main
 from hashrange_access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
 from hashrange_access.policies import Uses, lint
-from hashrange.cli import main
 
 TABLE = "arn:aws:dynamodb:us-east-1:000000000000:table/scores"
 INDEX = f"{TABLE}/index/by-game"

@@ -10,14 +10,14 @@ from typing import Any
 import orjson
 import pytest
 
+from hashrange.storage.failures import StoreClosed
+from hashrange.storage.memory import MemoryEngine
 from hashrange_access import plain_yaml
 from hashrange_access import users as access_users
+from hashrange_access.commands.watching import Watcher
 from hashrange_access.directory import Directory
 from hashrange_access.keys import Keyring, sealing
 from hashrange_access.users import Users, load, read
-from hashrange_access.commands.watching import Watcher
-from hashrange.storage.failures import StoreClosed
-from hashrange.storage.memory import MemoryEngine
 
 ACCOUNT = "123456789012"
 KEY_BYTES = b"k" * 32

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consoles import CREATE, EVERY_TYPE
-from hashrange_console import code
-from hashrange_console.golang import go
 from hashrange.operations import REGISTRY
 from hashrange.shapes import OPERATIONS
+from hashrange_console import code
+from hashrange_console.golang import go
 
 TOKEN = re.compile(r'\s*("(?:[^"\\\n]|\\.)*"|[\w.]+|\[\]|[&{}()\[\]:,])')
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from consoles import CREATE, EVERY_TYPE, KEY, Browser, opened, parsed, put
 from hashrange.cli.admin import bind_admin
-from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
-from hashrange_console.values import plain_json, typed_json
 from hashrange.database import Database, Settings
 from hashrange.interchange.plain_json import item_of
 from hashrange.server import running
+from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
+from hashrange_console.values import plain_json, typed_json
 
 DIGITS = "12345678901234567890123456789012345678"
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashrange.database import Database
 from hashrange_console.ask.conditions import Condition, condition_of, path_of, shown
 from hashrange_console.ask.plans import AUTOMATIC, Plan, plan
 from hashrange_console.ask.sources import Source, sources_of
 from hashrange_console.reach import Refused
-from hashrange.database import Database
 
 TABLE: dict[str, Any] = {
     "TableName": "things",

@@ -11,10 +11,10 @@ import pytest
 import postgres
 from consoles import Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
-from hashrange_console import kept
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.tables.inspection.check import check
+from hashrange_console import kept
 
 ADDRESS = "/console/ask?table=orders&attr=pk&op=%3D&type=S&value=a&value2="
 

@@ -21,11 +21,11 @@ from consoles import (
 )  # fmt: skip
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console import looks
-from hashrange_console.items import changes
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange_console import looks
+from hashrange_console.items import changes
 
 
 def test_an_edit_that_changes_nothing_is_byte_for_byte_what_was_stored(

@@ -12,14 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from consoles import EVERY_TYPE, ITEM, KEY, Browser, fill, parsed, put, stored
+from hashrange.database import Database
+from hashrange.values import admit_item
 from hashrange_console import differences as by_path
 from hashrange_console.differences import same
 from hashrange_console.items import forms, plain
 from hashrange_console.items.expressions import update
 from hashrange_console.items.texts import admit_all
 from hashrange_console.reach import Refused
-from hashrange.database import Database
-from hashrange.values import admit_item
 
 DIGITS = st.integers(-(10**38) + 1, 10**38 - 1).map(str)
 NUMBERS = DIGITS | st.builds(lambda digits, exponent: f"{digits}E{exponent}", DIGITS, st.integers(-90, 80))

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from consoles import Browser, opened, parsed
 from hashrange.cli.admin import bind_admin
+from hashrange.database import Database
+from hashrange.server import running
 from hashrange_console.ask.sources import Source
 from hashrange_console.entities.graph import WIDTH, graph_of
 from hashrange_console.entities.patterns import fits, like, proposed
 from hashrange_console.entities.sampling import conditions_of, entities_of
 from hashrange_console.kept import Rule
-from hashrange.database import Database
-from hashrange.server import running
 
 APP: dict[str, Any] = {
     "TableName": "app",

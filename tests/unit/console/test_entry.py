@@ -24,10 +24,10 @@ from consoles import (
 )  # fmt: skip
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange_console import routes
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.server.admin.entry import AGE_SECONDS_MAX, IDLE_SECONDS_MAX, KEPT_MAX, Entry
+from hashrange_console import routes
 
 
 def test_every_page_has_the_headers_and_no_code_inside_it(orders: Database, browser: Browser) -> None:

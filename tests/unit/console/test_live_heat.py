@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consoles import CREATE, KEY, Browser, parsed, put
-from hashrange.costs.noting import Items
+from hashrange.observing.noting import Items
 from hashrange.database import Caller, Database
-from hashrange_lab.heat import KEYS_MAX, Heat, Place
 from hashrange.insights.sketch import Sketch
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight
+from hashrange_lab.heat import KEYS_MAX, Heat, Place
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.booleans())), st.integers(1, 12))

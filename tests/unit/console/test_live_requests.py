@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 
 from consoles import EVERY_TYPE, KEY, Browser, EventStream, fill, opened, parsed, put
 from hashrange.cli.admin import bind_admin
-from hashrange_console.live import events, feed, state
-from hashrange_console.live.feed import Feed, Viewer, Wanted
-from hashrange.costs.noting import Items
+from hashrange.observing.noting import Items
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError, ThrottlingException
 from hashrange.operations.context import OPERATOR
 from hashrange.server import running
 from hashrange.server.admin import attention
-from hashrange_lab.admin import heat
 from hashrange.server.admin.attention import Attention
 from hashrange.tables.data.capacity import NO_BILL
 from hashrange.watching.sights import Sight
+from hashrange_console.live import events, feed, state
+from hashrange_console.live.feed import Feed, Viewer, Wanted
+from hashrange_lab.admin import heat
 
 SECONDS_MAX = 30
 APP = Caller(access_key="app")

@@ -11,12 +11,12 @@ import pytest
 from consoles import CREATE, EVERY_TYPE, KEY, Browser, EventStream, fill, opened, parsed, put
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console.differences import changes
-from hashrange_console.live import records, triggers
-from hashrange_console.live.events import Event
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange_console.differences import changes
+from hashrange_console.live import records, triggers
+from hashrange_console.live.events import Event
 from hashrange_triggers import DEFAULT_TABLE
 
 PAGE = "/console/t/orders/stream"

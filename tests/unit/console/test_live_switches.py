@@ -9,12 +9,12 @@ import pytest
 from consoles import CHANGES, ITEM, KEY, Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console.live import faults
 from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.faults import effects, parse
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange_console.live import faults
 
 
 def test_a_rule_is_added_counted_and_removed(orders: Database, browser: Browser) -> None:

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consoles import EVERY_TYPE, KEY, Browser, parsed, put, stored
+from hashrange.database import Database
+from hashrange.interchange.rows import Bad
 from hashrange_console.items import bulk, exports, imports
 from hashrange_console.items.pieces import Layout, recognised, rows
 from hashrange_console.reach import Refused, View
-from hashrange.database import Database
-from hashrange.interchange.rows import Bad
 
 TABLE = "/console/t/orders"
 

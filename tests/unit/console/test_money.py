@@ -11,12 +11,12 @@ import pytest
 from consoles import Browser, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console.money.charts import HEIGHT, chart
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
-from hashrange_lab.money import meter
 from hashrange.prices import load, published
 from hashrange.server import running
+from hashrange_console.money.charts import HEIGHT, chart
+from hashrange_lab.money import meter
 from vector_tables import index_of, listed
 
 FRONT = Caller(agent="Boto3/1.40 app/shop-front")

@@ -11,12 +11,12 @@ from consoles import Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
+from hashrange.prices import load, published
+from hashrange.server import running
 from hashrange_lab.money import meter
 from hashrange_lab.money.plans import Comparison, compare
 from hashrange_lab.money.scaling import Policy
 from hashrange_lab.money.statement import Statement
-from hashrange.prices import load, published
-from hashrange.server import running
 
 PAGE = "/console/costs/plans"
 _BEGAN = 1_790_000_000.0

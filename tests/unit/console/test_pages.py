@@ -23,11 +23,11 @@ from consoles import (
     stored,
 )  # fmt: skip
 from hashrange.cli.admin import bind_admin
+from hashrange.database import Database, Settings
+from hashrange.server import running
 from hashrange_console import code, looks
 from hashrange_console import values as shown
 from hashrange_console.reach import Refused, key_of
-from hashrange.database import Database, Settings
-from hashrange.server import running
 
 
 def test_the_data_endpoint_answers_as_dynamodb_does(orders: Database, browser: Browser) -> None:

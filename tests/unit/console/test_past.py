@@ -11,10 +11,10 @@ import pytest
 from consoles import EVERY_TYPE, ITEM, KEY, Browser, fill, opened, parsed, put, stored
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console.past.table import PAGE_ITEMS
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange_console.past.table import PAGE_ITEMS
 
 PAGE = "/console/t/orders/past"
 BEFORE = "2026-01-01T00:05:00Z"

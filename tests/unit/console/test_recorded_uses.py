@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from consoles import Browser, parsed, put
-from hashrange_console.entities import recorded
 from hashrange.database import Database
 from hashrange.errors import ServiceError
+from hashrange_console.entities import recorded
 
 PAGE = "/console/t/orders/entities?view=access"
 

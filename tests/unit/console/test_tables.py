@@ -12,11 +12,11 @@ import pytest
 from consoles import CHANGES, CREATE, Browser, fill, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
-from hashrange_console.tables import changes, filling
-from hashrange_console.tables.demo import DEMOS
 from hashrange.database import Database, Settings
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from hashrange_console.tables import changes, filling
+from hashrange_console.tables.demo import DEMOS
 
 ABOUT = "/console/t/orders/about"
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
-from hashrange_lab.recordings import reader
 from hashrange.server import ServerSettings, running
+from hashrange_lab.recordings import reader
 from serving import serving
 from unit.test_admin import ask
 

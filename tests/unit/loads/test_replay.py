@@ -14,11 +14,11 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.database import Database
+from hashrange.server import running
 from hashrange_lab.loads import sending
 from hashrange_lab.loads.renaming import renamed
 from hashrange_lab.recordings import blocks, reader
 from hashrange_lab.recordings.lines import End, Entry, Head, TableLine, encode
-from hashrange.server import running
 from hashrange_lab.recordings.recording import recording
 from watched import create
 

@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange_lab.commands import top
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
+from hashrange_lab.commands import top
 from unit.test_admin import ask
 from watched import create
 

@@ -19,8 +19,8 @@ from hashrange.database import Caller, Database
 from hashrange.operations import REGISTRY
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange_postgres import PostgresEngine
 from hashrange.tables.definitions import catalog
+from hashrange_postgres import PostgresEngine
 
 FIXED = Settings(eventual_reads="2")
 

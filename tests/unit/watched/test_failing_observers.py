@@ -16,21 +16,21 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from hashrange import pace
-from hashrange_access.judging import Gate, judge
-from hashrange_access.signatures import Verifier
-from hashrange_access.users import read
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock
 from hashrange.costs.ledger import Costs
 from hashrange.database import Caller, Database
 from hashrange.faults.armed import Faults
-from hashrange_lab.behaviour.throttling import Throttling
 from hashrange.pace.turns import STEPS_TOGETHER
-from hashrange_lab.recordings import reader
-from hashrange_lab.recordings.writer import Writer
 from hashrange.server import REQUESTS_LOGGER, running, trace
 from hashrange.watching.sights import Sight
+from hashrange_access.judging import Gate, judge
+from hashrange_access.signatures import Verifier
+from hashrange_access.users import read
+from hashrange_lab.behaviour.throttling import Throttling
+from hashrange_lab.recordings import reader
 from hashrange_lab.recordings.recording import Tape, recording
+from hashrange_lab.recordings.writer import Writer
 
 ITEM = {"pk": {"S": "ada"}, "sk": {"N": "1"}}
 BATCH = {"orders": [{"PutRequest": {"Item": ITEM}}]}
@@ -62,17 +62,17 @@ def _line(database: Database, tmp_path: Path, patch: Put) -> None:
 
 
 def _places(database: Database, tmp_path: Path, patch: Put) -> None:
-    patch.setattr("hashrange.costs.noting.places", fail)
+    patch.setattr("hashrange.observing.noting.places", fail)
     database.costs().__enter__()
 
 
 def _record(database: Database, tmp_path: Path, patch: Put) -> None:
-    patch.setattr("hashrange.costs.noting.scans", fail)
+    patch.setattr("hashrange.observing.noting.scans", fail)
     database.costs().__enter__()
 
 
 def _items(database: Database, tmp_path: Path, patch: Put) -> None:
-    patch.setattr("hashrange.costs.noting.items", fail)
+    patch.setattr("hashrange.observing.noting.items", fail)
     database.costs().__enter__()
 
 

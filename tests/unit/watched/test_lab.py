@@ -17,9 +17,9 @@ from guides import blocks_of, run
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
-from hashrange_lab.behaviour.partitions import Partitions
 from hashrange.server import running
 from hashrange.settings import Settings, parse_lag
+from hashrange_lab.behaviour.partitions import Partitions
 from unit.test_admin import ask
 from watched import Clients
 

@@ -14,6 +14,8 @@ from hashrange import client as in_process
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.faults import throttle
+from hashrange.prices import published
+from hashrange.server import running
 from hashrange_lab.money import meter
 from hashrange_lab.money.advice import advise
 from hashrange_lab.money.agents import tag
@@ -21,8 +23,6 @@ from hashrange_lab.money.counts import Counted, Row
 from hashrange_lab.money.patterns import filtered_attribute, text_of
 from hashrange_lab.money.statement import Statement
 from hashrange_lab.money.stored import stored
-from hashrange.prices import published
-from hashrange.server import running
 from watched import Clients, create
 
 KEY: Any = {"pk": {"S": "a"}, "sk": {"N": "1"}}

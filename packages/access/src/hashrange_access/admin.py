@@ -19,11 +19,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError
-from hashrange_access.keys.records import StoredKey
-from hashrange_access.users import ADMIN
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
+from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError
+from hashrange_access.keys.records import StoredKey
+from hashrange.server.admin.roles import ADMIN
 
 T = TypeVar("T")
 

@@ -43,6 +43,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from hashrange.files import regular
 from hashrange_access import plain_yaml
 from hashrange_access.policies import Policy, PolicyError, Principal, parse
 from hashrange_access.policies.requests import root_arn
@@ -54,7 +55,6 @@ from hashrange_access.roles import (
     parse_trust,
 )
 from hashrange_access.signatures import Key
-from hashrange.files import regular
 
 FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 """The most bytes of a users file; 20,000 users with a group and a key each take 2.5 MB."""

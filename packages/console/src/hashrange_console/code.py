@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from hashrange.shapes.streams import OPERATIONS as STREAM_OPERATIONS
 from hashrange_console.golang import go
 from hashrange_console.values import Raw, literal
-from hashrange.shapes.streams import OPERATIONS as STREAM_OPERATIONS
 
 _ANY_SECRET: Final = "any"
 """A secret key: the server checks none."""

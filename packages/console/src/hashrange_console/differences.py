@@ -18,8 +18,8 @@ from typing import Final
 
 import orjson
 
-from hashrange_console.values import MEMBERS, Cell, Item, Value, cell
 from hashrange.values import equal
+from hashrange_console.values import MEMBERS, Cell, Item, Value, cell
 
 _PLAIN_NAME: Final = re.compile(r"\w[\w-]*")
 _LONG: Final = 60

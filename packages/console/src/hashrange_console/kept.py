@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from hashrange_console.reach import Refused, View
 from hashrange.server.admin.aside import aside
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.background.job_records import Records
 from hashrange.tables.spaces import CONSOLE_SPACE
+from hashrange_console.reach import Refused, View
 
 QUERIES_MAX: Final = 500
 NAME_CHARACTERS_MAX: Final = 100

@@ -14,13 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from hashrange.clock import parse_moment, show_moment
-from hashrange_console.code import snippets
 from hashrange.errors import ServiceError
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin import data
 from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.entry import is_read_only
+from hashrange_console.code import snippets
 
 T = TypeVar("T")
 

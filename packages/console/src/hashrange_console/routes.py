@@ -15,12 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from hashrange.server.admin.application import Endpoint, json
+from hashrange.server.admin.data import READ_ONLY
 from hashrange_console import ask, entities, items, live, looks, money, past, tables
 from hashrange_console.pages import Answer, Change, Page, Part
 from hashrange_console.reach import Refused, View, cookie_of, session_of
 from hashrange_console.tables import listing
-from hashrange.server.admin.application import Endpoint, json
-from hashrange.server.admin.data import READ_ONLY
 
 
 def opened(request: Request) -> bool:

@@ -14,7 +14,7 @@ from hashrange.storage import features
 from hashrange.storage.failures import StoreOutgrown
 from hashrange_postgres import schema as schemas
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.postgres")
 
 Key = tuple[int, bytes, bytes]
 """Space, partition and sort."""

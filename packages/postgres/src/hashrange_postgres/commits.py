@@ -46,7 +46,7 @@ from hashrange_postgres.wire.connections import (
 )
 from hashrange_postgres.writer import Changed, NotSent, Undone, Writer
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.postgres")
 
 FORGOTTEN: Final = (
     "the store does not know this server's last commit: the server was away for more than a day, or an older "

@@ -30,7 +30,7 @@ from hashrange_postgres.wire.connections import Connection, Pool, Trouble, call,
 from hashrange_postgres.wire.lines import LOOP_SECONDS_MAX, Line, numbered, rows_of
 from hashrange_postgres.wire.statements import Statements, arrays_of_ranges, arrays_to_fetch
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.postgres")
 
 _NOTHING: Final[dict[Key, Known]] = {}
 _ABSENT: Final[Known] = (None, 0)

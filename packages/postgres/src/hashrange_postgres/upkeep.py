@@ -21,7 +21,7 @@ from hashrange_postgres.cache import Catalog
 from hashrange_postgres.wire.connections import Connection, Pool, Trouble, call
 from hashrange_postgres.wire.statements import Statements
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.postgres")
 
 _RECORDS_PER_STEP: Final = 5_000
 _LOOK_SECONDS: Final = 1.0

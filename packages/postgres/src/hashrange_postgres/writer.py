@@ -55,7 +55,7 @@ from hashrange_postgres.wire.connections import (
 from hashrange_postgres.wire.lines import Line, number, numbered, numbers
 from hashrange_postgres.wire.statements import Arguments, Statements, arrays_of
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.postgres")
 
 
 ABSENT_AFTER: Final = "1 day"

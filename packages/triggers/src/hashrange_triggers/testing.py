@@ -31,10 +31,6 @@ _PAGE_RECORDS_MAX: Final = 1_000
 _NEVER: Final = float("inf")
 
 
-class NoStream(ValueError):
-    """The table of a trigger has no stream; the text says what to do."""
-
-
 class Trigger:
     """A function that gets the changes of a table. `LocalDatabase.trigger` makes it.
 

@@ -29,6 +29,7 @@ import msgspec
 import orjson
 from click.core import ParameterSource
 
+from hashrange.cli.remote.signing import Key, signature_headers
 from hashrange.cli.serving.serve import DEFAULT_PORT
 from hashrange.clock import SystemClock
 from hashrange.protocol import ADMIN_HEADER, NO_ADMIN
@@ -350,9 +351,6 @@ def _credentials(method: str, url: str, body: bytes) -> dict[str, str]:
     # (a command in the container of a server has the variables of its root key)
     for key_id, secret, session in (ROOT_VARIABLES, (*KEY_VARIABLES, "AWS_SESSION_TOKEN")):
         if given(key_id) and given(secret):
-            from hashrange_access.signatures import Key
-            from hashrange_access.signing import signature_headers
-
             key = Key(given(key_id, ""), given(secret, ""), given(session, ""))
             return signature_headers(method, url, body, key, SystemClock().now())
     return {}

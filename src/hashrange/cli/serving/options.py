@@ -18,6 +18,7 @@ from typing import Any, Final
 import click
 
 from hashrange.clock import SystemClock, parse_moment
+from hashrange.rings import HOMES, rings
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
 
@@ -116,6 +117,14 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
     return decorate
 
 
+def ring_options(function: Any) -> Any:
+    """The options that rings add."""
+    for part in rings().each("serving"):
+        for decorate in reversed(part.options):
+            function = decorate(function)
+    return function
+
+
 def moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
     try:
         return parse_moment(value, SystemClock().now()) if value is not None else None
@@ -175,6 +184,17 @@ def matching(pattern: str, noun: str) -> Callable[[click.Context, click.Paramete
 class Sectioned(click.Command):
     """A command whose help shows the options in the sections of `SECTIONS`, with the first clause of each
     text: docs/settings.md has the full texts."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Like click's, and says what brings an option of a ring that is not there."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            for ring, home in HOMES.items():
+                if error.option_name in home.options:
+                    why = rings().why_missing(ring)
+                    raise click.UsageError(f"{error.option_name} is missing: {why}.", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, parameters in in_sections(self.get_params(ctx)).items():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import partial
@@ -18,11 +19,7 @@ import click
 
 from hashrange import __version__, form
 from hashrange.cli import logs
-from hashrange_access.commands.serving import STRICT, guard, new_token, refuse_if_open
-from hashrange_access.commands.serving import options as access_options
 from hashrange.cli.admin import bind_admin
-from hashrange_lab.commands.counting import count
-from hashrange_lab.commands.counting import options as cost_options
 from hashrange.cli.serving.options import (
     FaultRules,
     Number,
@@ -30,16 +27,16 @@ from hashrange.cli.serving.options import (
     matching,
     moment,
     option,
+    ring_options,
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
-from hashrange.cli.serving.protection import certificates_of, protection_options, watch_over
-from hashrange_lab.commands.recording import record_options, recorded
+from hashrange.cli.serving.tls import certificates_of, tls_options
 from hashrange.cli.serving.welcome import Secrets, announce, is_open
-from hashrange.cli.stores import needs_driver
 from hashrange.clock import Clock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
+from hashrange.rings import ServingPart, Starting, rings
 from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
 from hashrange.server.admin.port import HOST
 from hashrange.settings import Settings
@@ -54,6 +51,8 @@ DEFAULT_DATA_DIR: Final = Path("hashrange-data")
 DEFAULT_PORT: Final = 8000
 ADMIN_PORT_DISTANCE: Final = 100
 """The distance of the admin port above the port. It is large, so that servers may have neighbouring ports."""
+
+_TOKEN_BYTES: Final = 24
 
 _log = logging.getLogger(__name__)
 
@@ -97,26 +96,6 @@ _PORT_MAX: Final = 65_535
 )
 @option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
 @option(
-    "--postgres",
-    metavar="URL",
-    help="Keep everything in a PostgreSQL database, as postgresql://user@host/database, which any number of "
-    "servers may share.  [default: none]",
-)
-@option(
-    "--postgres-schema",
-    default="hashrange",
-    metavar="NAME",
-    help="Schema in that database for the tables, created if it is missing.",
-)
-@option(
-    "--postgres-answer-seconds",
-    type=Number(float, 1),
-    default=20.0,
-    metavar="SECONDS",
-    help="How long PostgreSQL may take to confirm a write or to answer a read. Then, at most four seconds "
-    "later, the request ends with InternalServerError; the write was made once or not at all.",
-)
-@option(
     "--cache-mib",
     type=Number(int, 1),
     metavar="MIB",
@@ -135,9 +114,12 @@ _PORT_MAX: Final = 65_535
     callback=matching(r"[0-9]{12}", "an account id: 12 digits"),
     help="Account of callers whose access key is not an account id.",
 )
-@access_options
-@protection_options
-@cost_options
+@option(
+    "--insecure",
+    is_flag=True,
+    help="Serve other machines without --auth strict; see `--host`.",
+)
+@tls_options
 @option("--log-format", type=click.Choice(logs.FORMATS), default="text", help="How log lines look.")
 @option(
     "--log-level", type=click.Choice(logs.LEVELS), default="info", help="The lowest level that is logged."
@@ -199,7 +181,7 @@ _PORT_MAX: Final = 65_535
     help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
     "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
-@record_options(option)
+@ring_options
 @settings_options(ServerSettings)
 @settings_options(Settings)
 def command(
@@ -212,9 +194,6 @@ def command(
     console_banner: str,
     data_dir: Path | None,
     memory: bool,
-    postgres: str | None,
-    postgres_schema: str,
-    postgres_answer_seconds: float,
     cache_mib: int | None,
     region: str,
     account_id: str,
@@ -224,27 +203,32 @@ def command(
     virtual_clock: bool,
     virtual_clock_start: float | None,
     fault: tuple[list[Rule], ...],
-    **limits: Any,
+    **given: Any,
 ) -> None:
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
-    _check_stores({"--memory": memory, "--data-dir": bool(data_dir), "--postgres": bool(postgres)})
+    parts: list[ServingPart] = rings().each("serving")
+    stored = {part.store: bool(given[_parameter(part.store)]) for part in parts if part.store}
+    _check_stores({"--memory": memory, "--data-dir": bool(data_dir), **stored})
     _configure_logs(log_format, log_level, log_requests)
-    server_settings, database_settings = _pick(ServerSettings, limits), _pick(Settings, limits)
-    warns = _is_for_everybody(host, port, limits)
+    server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
+    asks_for_keys = any(part.asks_for_keys(given) for part in parts)
+    warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
     _prepare_process()
-    data_dir = None if memory or postgres is not None else data_dir or DEFAULT_DATA_DIR
-    engine = _open(data_dir, postgres, postgres_schema, postgres_answer_seconds, cache_mib)
+    data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
+    engine = _open(data_dir, cache_mib, given, parts)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
         stack.callback(database.close)
-        _arm(database, fault, limits)
-        tls = certificates_of(limits)
-        token = (admin_token or new_token(limits, log_format)) if admin_port != 0 else ""
-        reload = guard(database, limits, data_dir, account_id, stack, can_make=token != "", secure=bool(tls))
-        audit = watch_over(database, limits, stack)
+        _arm(database, fault)
+        tls = certificates_of(given)
+        makes_token = asks_for_keys and log_format == "text"
+        token = (admin_token or (_new_token() if makes_token else "")) if admin_port != 0 else ""
+        starting = Starting(database, given, stack, data_dir, account_id, tls is not None, token != "")
+        for part in parts:
+            part.begin(starting)
         bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
         if admin is not None:
@@ -253,10 +237,11 @@ def command(
         def started(endpoint_url: str) -> None:
             _keep(engine)
             fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
-            secrets = Secrets(admin.console_link(), "" if admin_token else token) if admin else Secrets()
-            announce(fields, region, log_format, secrets, host if warns else None, limits)
+            shown = Secrets(_console_link(admin), "" if admin_token else token) if admin else Secrets()
+            open_on = host if warns else None
+            announce(fields, region, log_format, shown, open_on, given["tls_cert"], asks_for_keys)
 
-        with _errors_of_serving(host, port), recorded(database, limits, server_settings):
+        with _errors_of_serving(host, port):
             serve(
                 database,
                 host=host,
@@ -268,10 +253,24 @@ def command(
                 started=started,
                 stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
                 certificates=tls,
-                audit=audit,
-                reload=reload,
+                audit=starting.audit,
+                reload=starting.reload,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def _parameter(option: str) -> str:
+    return option.removeprefix("--").replace("-", "_")
+
+
+def _new_token() -> str:
+    """A token for the admin plane where nobody has access without a key, because whoever may use the plane
+    can make keys of the root user."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def _console_link(admin: Admin) -> str | None:
+    return admin.console_link() if "console" in rings().installed else None
 
 
 def _prepare_process() -> None:
@@ -284,12 +283,17 @@ def _keep(engine: Engine) -> None:
         engine.discard(False)
 
 
-def _is_for_everybody(host: str, port: int, given: dict[str, Any]) -> bool:
+def _is_for_everybody(host: str, port: int, is_wanted: bool, asks_for_keys: bool) -> bool:
     """Whether everybody who can reach this machine may use the data, which has to be wanted."""
     with _errors_of_serving(host, port):
-        reaches_out = is_open(host, port)
-    refuse_if_open(host, given, is_open=reaches_out)
-    return reaches_out and given["auth"] != STRICT
+        is_for_everybody = is_open(host, port) and not asks_for_keys
+    if is_for_everybody and not is_wanted:
+        raise click.UsageError(
+            f"With --host {host} other machines could reach the server, and everybody could read and change "
+            "all data. Add --auth strict, which lets only those in who have a key, or --insecure, if you "
+            "trust every machine that can reach it."
+        )
+    return is_for_everybody
 
 
 def _facts(
@@ -334,9 +338,8 @@ def _check_stores(stores: dict[str, bool]) -> None:
         raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
 
 
-def _arm(database: Database, faults: tuple[list[Rule], ...], options: dict[str, Any]) -> None:
-    """Put the fault rules in force, and count what requests cost, if the options say so."""
-    count(database, options["costs"], options["prices"])
+def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:
+    """Put the fault rules in force."""
     from hashrange.faults import show
 
     try:
@@ -377,24 +380,15 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
         raise click.UsageError(str(error)) from error
 
 
-def _connect(url: str, schema: str, answer_seconds: float, cache_bytes: int | None) -> Engine:
-    with needs_driver():
-        from hashrange_postgres import CACHE_BYTES, PostgresEngine
-    try:
-        return PostgresEngine(
-            url, schema=schema, cache_bytes=cache_bytes or CACHE_BYTES, answer_seconds=answer_seconds
-        )
-    except StorageError as error:
-        raise click.ClickException(str(error)) from error
-
-
 def _open(
-    data_dir: Path | None, postgres: str | None, schema: str, answer_seconds: float, cache_mib: int | None
+    data_dir: Path | None, cache_mib: int | None, given: dict[str, Any], parts: Iterable[ServingPart]
 ) -> Engine:
-    """The store in a directory, in PostgreSQL, or in memory where neither is given."""
+    """The store of a ring, if the options name one; else that in a directory, or in memory."""
     cache_bytes = None if cache_mib is None else cache_mib * 1024 * 1024
-    if postgres is not None:
-        return _connect(postgres, schema, answer_seconds, cache_bytes)
+    for part in parts:
+        made = part.engine(given, cache_bytes)
+        if made is not None:
+            return made
     # Imported here because RocksDB's library takes a while to load, and --memory and --help need none.
     if data_dir is None:
         from hashrange.storage.memory import MemoryEngine

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +11,6 @@ from typing import Any, Final
 import click
 
 from hashrange import compiled, form
-from hashrange_access.certificates import AUTHORITY
-from hashrange_access.commands.serving import STRICT
 from hashrange.server.access import is_loopback
 
 _log = logging.getLogger("hashrange.cli.serving.serve")
@@ -43,25 +40,18 @@ def announce(
     log_format: str,
     secrets: Secrets,
     open_on: str | None,
-    given: Mapping[str, Any],
+    certificate: Path | None,
+    asks_for_keys: bool,
 ) -> None:
     """Announce that the server has started. `open_on` is its host if other machines can reach it. The
-    `secrets` are not for the log. `given` are the options of access and TLS."""
+    `secrets` are not for the log. `certificate` is that of the server, if it speaks TLS; `asks_for_keys`:
+    nobody has access without a key."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
-        ca, strict = authority_of(given["tls_cert"]), given["auth"] == STRICT
-        click.echo(welcome(fields, region, secrets, warns=open_on is not None, ca=ca, strict=strict))
-
-
-def authority_of(certificate: Path | None) -> str | None:
-    """The file by which programs trust a server with this certificate, which `hashrange tls create` has put
-    beside it; "" if there is none, and None for a server without a certificate."""
-    if certificate is None:
-        return None
-    beside = certificate.absolute().parent / AUTHORITY
-    return str(beside) if beside.exists() else ""
+        warns, secure = open_on is not None, certificate is not None
+        click.echo(welcome(fields, region, secrets, warns=warns, secure=secure, strict=asks_for_keys))
 
 
 def is_open(host: str, port: int) -> bool:
@@ -76,7 +66,7 @@ def welcome(
     secrets: Secrets,
     *,
     warns: bool,
-    ca: str | None = None,
+    secure: bool = False,
     strict: bool = False,
 ) -> str:
     """The text for the user who starts a server: where it listens, where the data is, how programs reach
@@ -86,7 +76,7 @@ def welcome(
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
     token = f"\n    token      {secrets.token} ({_FOR_COMMANDS})" if secrets.token else ""
-    trust = "" if ca is None else f"\n    {_TRUST if ca == '' else f'export AWS_CA_BUNDLE={ca}'}"
+    trust = f"\n    {_TRUST}" if secure else ""
     key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
     return f"""

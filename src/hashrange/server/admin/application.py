@@ -30,10 +30,10 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__, replaced
-from hashrange_access.audit import AuditLog
-from hashrange_access.users import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
+from hashrange.rings import Audit
 from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
+from hashrange.server.admin.roles import ADMIN, NOBODY, OPERATOR_ROLES, READ, WRITE
 
 _BODY_BYTES_MAX: Final = 64 * 1024
 _FRAMING_BYTES_MAX: Final = 64 * 1024
@@ -54,7 +54,7 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one.
-    `role` is the least that who asks needs for it (`access.users.NOBODY`: everybody may ask); "" is that of
+    `role` is the least that who asks needs for it (`roles.NOBODY`: everybody may ask); "" is that of
     the method: read for a GET, otherwise write. The pages of the console look at the session of the browser.
     """
 
@@ -222,7 +222,7 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
             Middleware(
                 Guard,
                 door=door,
-                gate=lambda: subject.database.interest.gate,
+                gate=lambda: subject.database.observers.gate,
                 audit=lambda: audit_of(subject),
             )
         ],
@@ -287,7 +287,7 @@ def subject_of(request: Request) -> Subject:
     return subject
 
 
-def audit_of(subject: Subject) -> AuditLog | None:
+def audit_of(subject: Subject) -> Audit | None:
     """The audit log of a server, if it has one."""
     tracer = subject.plane.tracer
     return None if tracer is None else tracer.audit

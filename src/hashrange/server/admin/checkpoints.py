@@ -12,10 +12,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange_access.users import ADMIN
 from hashrange.database import Database
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
+from hashrange.server.admin.roles import ADMIN
 from hashrange.storage.capabilities import Local
 from hashrange.storage.failures import StorageError
 

@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import limits, protocol
-from hashrange_access.users import READ, WRITE
 from hashrange.database import Caller
 from hashrange.errors import SerializationException, ServiceError, ValidationException
 from hashrange.operations import REGISTRY
@@ -29,6 +28,7 @@ from hashrange.pace import TurnOver
 from hashrange.server.admin.application import Endpoint, check_role, json, read_body, role_of, subject_of
 from hashrange.server.admin.guard import SIGNER
 from hashrange.server.admin.port import Subject
+from hashrange.server.admin.roles import READ, WRITE
 from hashrange.server.metrics import now as latency_now
 
 READ_ONLY: Final = "the server was started with --console-read-only, so nothing can be changed here"
@@ -146,7 +146,7 @@ async def _link(request: Request) -> Response:
 
     def counts() -> bool:
         """Whether the user who asks may still do what the role of the link says."""
-        gate = subject.database.interest.gate
+        gate = subject.database.observers.gate
         return operator is None or (gate is not None and gate.still_operates(operator))
 
     link = request.app.state.door.entry.link(read_only=role_of(request) == READ, counts=counts)

@@ -31,23 +31,21 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hashrange import limits
-from hashrange_access.audit import AuditLog
-from hashrange_access.audit.entries import ALLOWED, DENIED, UNSIGNED
-from hashrange_access.users import ADMIN, NOBODY, WRITE
 from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.server.access import HEADERS_ONCE, Access, coding_refusal, named
 from hashrange.server.admin.port import Door
+from hashrange.server.admin.roles import ADMIN, NOBODY, WRITE
 from hashrange.server.settings import ServerSettings
 
 if TYPE_CHECKING:
-    from hashrange_access.judging import Gate
+    from hashrange.rings import Audit, Gate
 
 CONSOLE: Final = "/console"
 _HEALTH: Final = "/health"
 ROLE: Final = "hashrange.role"
 """The member of a request's scope that has the role of who asks; without it the role is admin."""
 SIGNER: Final = "hashrange.signer"
-"""The member of a request's scope that has the `access.judging.Operator` who has signed it, if one has."""
+"""The member of a request's scope that has the `rings.Operator` who has signed it, if one has."""
 _PATH_CHARS_MAX: Final = 256
 _SIGNED: Final = b"AWS4-"
 _CREDENTIAL: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
@@ -73,7 +71,7 @@ class Guard:
         app: ASGIApp,
         door: Door,
         gate: Callable[[], Gate | None],
-        audit: Callable[[], AuditLog | None],
+        audit: Callable[[], Audit | None],
     ) -> None:
         self._app = app
         self._gate = gate
@@ -116,7 +114,7 @@ class Guard:
             by.update(by="token", verified=True)
             return None, receive
         stranger = self._role_of_strangers(gate)
-        if gate is None or not authorization.startswith(_SIGNED):
+        if gate is None or not gate.identifies or not authorization.startswith(_SIGNED):
             scope[ROLE] = stranger
             needs = _NEEDS_TOKEN if gate is None or self._expected is not None else _NEEDS_KEY
             return ((401, needs) if stranger == NOBODY else None), receive
@@ -137,7 +135,7 @@ class Guard:
                 return (403, str(error.message)), receive
             return (401, f"{error.code}: {error.message}"), receive
         scope[ROLE], scope[SIGNER] = operator.role, operator
-        by.update(by=operator.role, key=operator.key.id, arn=operator.arn, verified=True)
+        by.update(by=operator.role, key=operator.key_id, arn=operator.arn, verified=True)
         return None, receive
 
     def _role_of_strangers(self, gate: Gate | None) -> str:
@@ -217,20 +215,15 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return received
 
 
-def _audited(scope: Scope, send: Send, audit: AuditLog, by: dict[str, Any], *, denied: bool) -> Send:
+def _audited(scope: Scope, send: Send, audit: Audit, by: dict[str, Any], *, denied: bool) -> Send:
     """`send` for a request that may change something: it writes the status to the audit log."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             is_refused = denied or message["status"] in (401, 403)
-            audit.event(
-                event="admin",
-                source=(scope.get("client") or ("",))[0],
-                who=by,
-                operation=f"{scope['method']} {scope['path']}"[:_PATH_CHARS_MAX],
-                decision=DENIED if is_refused else ALLOWED if by["verified"] else UNSIGNED,
-                result=message["status"],
-            )
+            operation = f"{scope['method']} {scope['path']}"[:_PATH_CHARS_MAX]
+            peer = (scope.get("client") or ("",))[0]
+            audit.operated(operation, by, peer, message["status"], denied=is_refused)
         await send(message)
 
     return sent

@@ -20,10 +20,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange import __version__, form, pace, replaced
-from hashrange_access.users import NOBODY
-from hashrange_lab.behaviour.metrics import families
+from hashrange.rings import rings
 from hashrange.server.admin.application import Endpoint, audit_of, json, role_of, subject_of
 from hashrange.server.admin.port import Subject
+from hashrange.server.admin.roles import NOBODY
 from hashrange.server.metrics import (
     CONTENT_TYPE,
     TableSamples,
@@ -108,11 +108,7 @@ async def _health(request: Request) -> Response:
 
 def _failing_observers(subject: Subject) -> list[dict[str, str]]:
     """What looks at requests and has failed, with its latest error. The requests went on."""
-    interest = subject.database.interest
-    failing = dict(interest.failing)
-    writer = interest.last_tape.writer if interest.last_tape is not None else None
-    if writer is not None and writer.problem:
-        failing["recording"] = writer.problem
+    failing = subject.database.observers.failing
     return [{"observer": name, "error": error} for name, error in sorted(failing.items())]
 
 
@@ -155,8 +151,8 @@ async def _metrics(request: Request) -> Response:
         background=subject.database.background,
         engine=subject.database.engine,
         further=[
-            *families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max),
-            observer_family(subject.database.interest.failures),
+            *(family for of_ring in rings().each("metrics") for family in of_ring(subject)),
+            observer_family(subject.database.observers.failures),
         ],
     )
     rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)

@@ -19,11 +19,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange_access.users import READ
 from hashrange.clock import parse_moment
 from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.aside import aside
+from hashrange.server.admin.roles import READ
 
 _PAGE_MAX: Final = 1_000
 

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange_access.audit.entries import Ended, KeyNames, fields_of, incomplete_fields_of
 from hashrange.clock import show_moment
 from hashrange.files.durable import private, sync
+from hashrange_access.audit.entries import Ended, KeyNames, fields_of, incomplete_fields_of
 
 ENTRIES_MAX: Final = 20_000
 """The most entries that wait to be written."""
@@ -37,7 +37,7 @@ _LINE_BYTES_MAX: Final = 1024 * 1024
 _STARTED: Final = "started"
 _STOPPED: Final = "stopped"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 Entry = Ended | dict[str, Any]
 """A request, or the fields of another entry."""

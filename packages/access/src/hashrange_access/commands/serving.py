@@ -118,11 +118,11 @@ def guard(
                 )
         return None
     # Imported here, because most servers have no users.
+    from hashrange_access.commands.watching import Watcher
     from hashrange_access.directory import Directory
     from hashrange_access.judging import Gate
     from hashrange_access.keys import Keyring, VaultError
     from hashrange_access.sts import Tokens
-    from hashrange_access.commands.watching import Watcher
 
     def load() -> Users:
         return _users(given, account_id, separate=database.settings.separate_accounts)

@@ -7,9 +7,9 @@ from typing import Final
 
 import click
 
-from hashrange_access.certificates import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, Pair, authority, server
 from hashrange.clock import SystemClock
 from hashrange.files.durable import private
+from hashrange_access.certificates import AUTHORITY, AUTHORITY_KEY, CERTIFICATE, KEY, Pair, authority, server
 
 DIRECTORY: Final = Path("hashrange-tls")
 _OWN_HOSTS: Final = ("localhost", "127.0.0.1", "::1")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 1.0
 _WHY_CHARS_MAX: Final = 1_000
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 Seen = tuple[int, ...]
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hashrange_access.judging.attributes import attributes_of
 from hashrange.operations.context import Request
 from hashrange.operations.targets import targets
 from hashrange.partiql import Prepared
 from hashrange.values import AttributeValue
+from hashrange_access.judging.attributes import attributes_of
 
 Attributes = Mapping[str, Any]
 Keys = dict[str, tuple[str, ...]]

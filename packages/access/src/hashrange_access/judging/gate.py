@@ -13,19 +13,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hashrange.credentials import SOURCE
+from hashrange.errors import AccessDeniedException, ServiceError
+from hashrange.operations.context import Caller
 from hashrange_access.directory import Directory
 from hashrange_access.judging.judge import WOULD_REFUSE, Identified
 from hashrange_access.signatures import Key, Verifier
 from hashrange_access.signing import OPERATORS
-from hashrange_access.users import ADMIN, Identity, Users
-from hashrange.errors import AccessDeniedException, ServiceError
-from hashrange.operations.context import Caller
+from hashrange_access.users import Identity, Users
+from hashrange.server.admin.roles import ADMIN
 
 if TYPE_CHECKING:
     from hashrange_access.keys import Keyring
     from hashrange_access.sts.tokens import Tokens
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 _SHOWN_CHARS_MAX = 128
 _KEYS_OF_HEADERS: Final = {

@@ -20,6 +20,16 @@ from typing import Any, Final
 
 import orjson
 
+from hashrange.errors import AccessDeniedException
+from hashrange.operations.context import Caller, scope_of
+from hashrange.settings import Settings
+from hashrange.storage.api import Reader
+from hashrange.storage.failures import StorageError
+from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import KeySchema, Table
+from hashrange.tables.streams import logs
+from hashrange.tables.streams.logs import Left
+from hashrange.values import AttributeValue
 from hashrange_access.judging.acts import EVERYTHING, Act, Attributes, Keys, acts
 from hashrange_access.policies import (
     Attached,
@@ -33,18 +43,8 @@ from hashrange_access.policies import (
 )
 from hashrange_access.policies.requests import principal_keys
 from hashrange_access.users import Identity
-from hashrange.errors import AccessDeniedException
-from hashrange.operations.context import Caller, scope_of
-from hashrange.settings import Settings
-from hashrange.storage.api import Reader
-from hashrange.storage.failures import StorageError
-from hashrange.tables.definitions import catalog
-from hashrange.tables.definitions.table import KeySchema, Table
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Left
-from hashrange.values import AttributeValue
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 WOULD_REFUSE: Final = "strict would refuse a request"
 """The event of the log; `hashrange policy suggest` reads it."""

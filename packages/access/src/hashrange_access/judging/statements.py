@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from hashrange import partiql
-from hashrange_access.judging.acts import Act, Keys, StatementAct
 from hashrange.expressions.tree import Node, Path, UpdateTree, walk
 from hashrange.operations.context import Request
 from hashrange.partiql import Prepared
@@ -18,6 +17,7 @@ from hashrange.partiql.access import plan
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Update
 from hashrange.tables.definitions.table import KeySchema
 from hashrange.values import AttributeValue
+from hashrange_access.judging.acts import Act, Keys, StatementAct
 
 _RETURNED: Final = {
     "ALL OLD": "ALL_OLD",

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from hashrange.storage.api import Engine, Transaction
 from hashrange_access.directory import Directory
 from hashrange_access.keys import records
 from hashrange_access.keys.records import StoredKey
@@ -26,14 +27,13 @@ from hashrange_access.keys.sealing import Seal, Vault, VaultError
 from hashrange_access.policies import PolicyError, Principal, parse
 from hashrange_access.signatures import Key
 from hashrange_access.users import Identity, Users, root_of, user_arn
-from hashrange.storage.api import Engine, Transaction
 
 PURPOSE: Final = "access keys"
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
 _ID_BYTES: Final = 10
 _SECRET_BYTES: Final = 30
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 
 class KeyringError(ValueError):

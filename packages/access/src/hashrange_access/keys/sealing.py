@@ -27,7 +27,7 @@ _NONCE_BYTES: Final = 12
 _FILE_BYTES_MAX: Final = 4_096
 _MAKE_ONE: Final = "`openssl rand -base64 32` makes one"
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 
 class VaultError(ValueError):

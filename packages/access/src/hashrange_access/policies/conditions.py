@@ -28,8 +28,6 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final
 
 from hashrange import pace
-from hashrange_access.policies.errors import PolicyError
-from hashrange_access.policies.patterns import Keys, arn_fits, fits, plain, substituted
 from hashrange.operations.policies.operators import (
     FOR_ALL,
     FOR_ANY,
@@ -40,6 +38,8 @@ from hashrange.operations.policies.operators import (
     number,
     parts_of,
 )
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.patterns import Keys, arn_fits, fits, plain, substituted
 
 MULTIVALUED: Final = frozenset({
     "dynamodb:leadingkeys", "dynamodb:firstpartitionkeyvalues", "dynamodb:secondpartitionkeyvalues",

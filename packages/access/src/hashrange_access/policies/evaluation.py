@@ -27,11 +27,11 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from hashrange import pace
+from hashrange.operations.policies.documents import matches
 from hashrange_access.policies.conditions import Condition
 from hashrange_access.policies.documents import Policy, Statement
 from hashrange_access.policies.patterns import has_variables, resource_fits, substituted
 from hashrange_access.policies.requests import Principal, Request, root_arn
-from hashrange.operations.policies.documents import matches
 
 Layer = Literal["identity-based policy", "resource-based policy", "permissions boundary", "session policy"]
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from hashrange.operations.policies.documents import matches
+from hashrange.operations.policies.operators import FOR_ALL
 from hashrange_access.policies.conditions import Condition
 from hashrange_access.policies.documents import OLD_VERSION, Policy, PolicyError, Statement, parse
 from hashrange_access.policies.patterns import has_variables
-from hashrange.operations.policies.documents import matches
-from hashrange.operations.policies.operators import FOR_ALL
 
 Severity = Literal["error", "danger", "note"]
 

@@ -10,14 +10,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from hashrange.errors import ServiceError
+from hashrange.operations.context import Caller
 from hashrange_access.judging.gate import Gate
 from hashrange_access.sts import operations, parameters
 from hashrange_access.sts.answers import Answered, Result, StsError, failed, succeeded
 from hashrange_access.sts.operations import OPERATIONS, Asker, Desk
 from hashrange_access.sts.parameters import Form
 from hashrange_access.users import root_of
-from hashrange.errors import ServiceError
-from hashrange.operations.context import Caller
 
 SERVICE: Final = "sts"
 # STS's errors for those of a signature. Source: AWS Security Token Service API Reference, "Common Errors".
@@ -29,7 +29,7 @@ _ERRORS: Final[Mapping[str, tuple[str, int]]] = {
     "ExpiredTokenException": ("ExpiredToken", 403),
 }
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 
 class Sent(NamedTuple):

@@ -31,7 +31,7 @@ _SECRET_BYTES: Final = 30
 _READ_MAX: Final = 1_000
 _TOKEN_CHARS_MAX: Final = 16_384
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.access")
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

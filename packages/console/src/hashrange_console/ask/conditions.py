@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
+from hashrange.interchange.plain_json import DECODER
 from hashrange_console.reach import Refused
 from hashrange_console.values import NAMES, Value
-from hashrange.interchange.plain_json import DECODER
 
 SIZE: Final = "size "
 OPERATORS: Final = {

@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hashrange.tables.data.capacity import read_units
 from hashrange_console.ask.plans import Plan
 from hashrange_console.ask.sources import Source
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
 from hashrange_console.reach import View
-from hashrange.tables.data.capacity import read_units
 
 COUNTED_MAX: Final = 100
 

@@ -15,14 +15,14 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from hashrange import limits
+from hashrange.operations.context import scope_of
+from hashrange.server.admin.application import json, read_json, subject_of
+from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
 from hashrange_console.ask.sources import Source, sources_of
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.values import Item, cell
-from hashrange.operations.context import scope_of
-from hashrange.server.admin.application import json, read_json, subject_of
-from hashrange.server.admin.status import TABLES_PER_PAGE
 
 TABLES_MAX: Final = 200
 _READINGS_MAX: Final = 40

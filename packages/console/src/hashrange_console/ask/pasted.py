@@ -19,8 +19,8 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from hashrange_console.values import Item
 from hashrange.interchange.plain_json import DECODER, NoItem, item_of
+from hashrange_console.values import Item
 
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:(?P<region>[a-z0-9-]*):(?P<account>[0-9]*):table/(?P<table>[a-zA-Z0-9_.-]+)"

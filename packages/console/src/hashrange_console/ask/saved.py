@@ -10,10 +10,10 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 from starlette.responses import Response
 
+from hashrange.server.admin.application import json, read_json
 from hashrange_console import kept
 from hashrange_console.kept import SavedQuery
 from hashrange_console.reach import Refused, View
-from hashrange.server.admin.application import json, read_json
 
 _ADDRESS_CHARACTERS_MAX: Final = 20_000
 _PASSING: Final = ("start", "back", "run", "plan")

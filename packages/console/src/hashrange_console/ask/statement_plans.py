@@ -5,10 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hashrange import partiql
-from hashrange_console.ask import estimates
-from hashrange_console.ask.estimates import Estimate
-from hashrange_console.ask.sources import sources_of
-from hashrange_console.reach import Refused, View, refuse
 from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.partiql import access as accesses
@@ -16,6 +12,10 @@ from hashrange.partiql.statements import Select
 from hashrange.server.admin.aside import aside
 from hashrange.tables.data import sources
 from hashrange.tables.definitions import catalog
+from hashrange_console.ask import estimates
+from hashrange_console.ask.estimates import Estimate
+from hashrange_console.ask.sources import sources_of
+from hashrange_console.reach import Refused, View, refuse
 
 
 @dataclass(frozen=True, slots=True)

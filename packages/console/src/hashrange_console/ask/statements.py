@@ -9,6 +9,8 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange import limits
+from hashrange.server.admin.application import json, read_json
+from hashrange.server.admin.data import writes
 from hashrange_console import looks
 from hashrange_console.ask import saved
 from hashrange_console.ask.statement_plans import planned
@@ -16,8 +18,6 @@ from hashrange_console.items.grid import COLUMNS_MAX
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
 from hashrange_console.reach import Refused, View
 from hashrange_console.values import cell, columns, number_columns
-from hashrange.server.admin.application import json, read_json
-from hashrange.server.admin.data import writes
 
 
 class Run(msgspec.Struct, forbid_unknown_fields=True):

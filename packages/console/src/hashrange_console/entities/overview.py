@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
+from hashrange.server.admin.application import json, read_json
 from hashrange_console import kept, looks
 from hashrange_console.ask.builder import href_of
 from hashrange_console.entities import recorded
@@ -21,7 +22,6 @@ from hashrange_console.items.grid import COLUMNS_MAX
 from hashrange_console.kept import Rule
 from hashrange_console.reach import Refused, View
 from hashrange_console.values import cell, columns, number_columns
-from hashrange.server.admin.application import json, read_json
 
 VIEWS: Final = {"list": "Entities", "graph": "Graph", "access": "Access patterns", "items": "Items"}
 RULES_MAX: Final = 60

@@ -18,11 +18,6 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.clock import Clock, SystemClock, show_moment
-from hashrange_console import looks
-from hashrange_console.ask.conditions import OPERATORS
-from hashrange_console.entities.patterns import pattern_of_value
-from hashrange_console.live.feed import is_taken
-from hashrange_console.reach import View
 from hashrange.expressions.key_conditions import KeyComparison
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Request, scope_of
@@ -31,6 +26,11 @@ from hashrange.operations.targets import Target, targets_of_any
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.watching.sights import Sight
+from hashrange_console import looks
+from hashrange_console.ask.conditions import OPERATORS
+from hashrange_console.entities.patterns import pattern_of_value
+from hashrange_console.live.feed import is_taken
+from hashrange_console.reach import View
 
 TABLES_MAX: Final = 100
 USES_MAX: Final = 200

@@ -17,12 +17,12 @@ import orjson
 from starlette.responses import Response
 
 from hashrange import limits
+from hashrange.server.admin.application import json, read_json
 from hashrange_console.items.expressions import deletion, update
 from hashrange_console.items.forms import Row, value_of
 from hashrange_console.items.found import Finding
 from hashrange_console.reach import Refused, View, key_of, text_of
 from hashrange_console.values import Item, Value, cell
-from hashrange.server.admin.application import json, read_json
 
 WORK_SECONDS: Final = 1.0
 """How long a step works, before it answers how far it has come."""

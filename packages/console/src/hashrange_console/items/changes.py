@@ -15,6 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange import limits
+from hashrange.server.admin.application import json, read_json
 from hashrange_console import looks
 from hashrange_console.differences import differences
 from hashrange_console.items import forms
@@ -24,7 +25,6 @@ from hashrange_console.items.texts import admit_all, item_of
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.tables.listing import keys_of
 from hashrange_console.values import Item, typed_json
-from hashrange.server.admin.application import json, read_json
 
 CONFLICT: Final = "ConditionalCheckFailedException"
 DIFFERENCES_MAX: Final = 200

@@ -17,11 +17,11 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response, StreamingResponse
 
+from hashrange.interchange import dynamodb_json
 from hashrange_console import looks
 from hashrange_console.items.found import Finding
 from hashrange_console.reach import Refused, View
 from hashrange_console.values import Item, Raw, Value, plain
-from hashrange.interchange import dynamodb_json
 
 FORMATS: Final = {
     "csv": "CSV for spreadsheets",

@@ -9,16 +9,16 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange import limits
-from hashrange_console import looks
-from hashrange_console.items.pieces import FORMATS, Layout, Row, recognised, rows
-from hashrange_console.reach import Refused, View
-from hashrange_console.tables.listing import keys_of
-from hashrange_console.values import NAMES, Item, cell, columns
 from hashrange.errors import ServiceError
 from hashrange.interchange.plain_json import NoItem
 from hashrange.interchange.rows import Bad
 from hashrange.server.admin.application import json, read_json
 from hashrange.values import admit_item
+from hashrange_console import looks
+from hashrange_console.items.pieces import FORMATS, Layout, Row, recognised, rows
+from hashrange_console.reach import Refused, View
+from hashrange_console.tables.listing import keys_of
+from hashrange_console.values import NAMES, Item, cell, columns
 
 WORK_SECONDS: Final = 1.0
 """How long a request writes items, before it answers how far it has come."""

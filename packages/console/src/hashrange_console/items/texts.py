@@ -12,10 +12,10 @@ from typing import Any, Final
 import orjson
 
 from hashrange import limits
-from hashrange_console.reach import Refused
-from hashrange_console.values import NAMES, Item, Value
 from hashrange.errors import ServiceError
 from hashrange.values import admit_value
+from hashrange_console.reach import Refused
+from hashrange_console.values import NAMES, Item, Value
 
 _TOKENS: Final = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}\[\]]', re.DOTALL)
 _LEVELS_MAX: Final = limits.READABLE_LEVELS_MAX * 2

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from hashrange.server.admin.clock import ClockChange
 from hashrange_console.live import busiest, clock, contributors, destinations, faults, requests, stream
 from hashrange_console.pages import Change, Page, Part
-from hashrange.server.admin.clock import ClockChange
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/requests", "The requests as they come.", requests.page),

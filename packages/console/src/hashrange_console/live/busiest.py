@@ -12,14 +12,14 @@ import orjson
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.insights.sketch import Count
 from hashrange_console import looks
 from hashrange_console.live.events import Event
 from hashrange_console.live.state import stream
 from hashrange_console.reach import View
 from hashrange_console.values import Cell, cell
-from hashrange_lab.heat import KEYS_MAX, PARTS, Place, Warmth
-from hashrange.insights.sketch import Count
 from hashrange_lab.admin.heat import Looked, look_at
+from hashrange_lab.heat import KEYS_MAX, PARTS, Place, Warmth
 
 _TABLES_SHOWN: Final = 12
 _KEYS_SHOWN: Final = 25

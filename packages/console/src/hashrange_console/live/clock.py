@@ -7,10 +7,10 @@ from typing import Final
 from starlette.responses import Response
 
 from hashrange.clock import REAL_CLOCKS
-from hashrange_console import looks
-from hashrange_console.reach import View
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.clock import ClockChange, change_clock, clock_of
+from hashrange_console import looks
+from hashrange_console.reach import View
 
 STEPS: Final = {"1m": "a minute", "1h": "an hour", "1d": "a day", "7d": "a week"}
 """The steps that have a button."""

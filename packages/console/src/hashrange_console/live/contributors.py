@@ -13,11 +13,11 @@ import orjson
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.insights.contributors import Contributor, Ranking
+from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange_console import looks
 from hashrange_console.reach import View
 from hashrange_console.values import Cell, cell
-from hashrange.insights.contributors import Contributor, Ranking
-from hashrange.server.admin.application import json, read_json, subject_of
 
 PATH: Final = "/console/contributors"
 KEYS: Final = 10

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 import msgspec
 from starlette.responses import Response
 
-from hashrange_console import looks
-from hashrange_console.reach import View
 from hashrange.server.admin import destinations
 from hashrange.server.admin.application import json, read_json, subject_of
+from hashrange_console import looks
+from hashrange_console.reach import View
 
 PATH: Final = "/console/kinesis"
 _EXAMPLE: Final = {

@@ -8,13 +8,13 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from hashrange_console import looks
-from hashrange_console.reach import Refused, View
 from hashrange.faults import parse
 from hashrange.faults.effects import EFFECTS
 from hashrange.operations import REGISTRY
 from hashrange.server.admin import faults
 from hashrange.server.admin.application import json, read_json, subject_of
+from hashrange_console import looks
+from hashrange_console.reach import Refused, View
 
 WORDS: Final = {
     "throttle": "The request is refused because of its rate. SDKs repeat it.",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hashrange.clock import show_moment
+from hashrange.server.admin.application import subject_of
 from hashrange_console import looks
 from hashrange_console.differences import Change, Changes, changes
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.values import Cell, cell
-from hashrange.server.admin.application import subject_of
 
 RECENT_SECONDS: Final = 15 * 60
 """How far back the page of a stream begins."""

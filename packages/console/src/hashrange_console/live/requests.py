@@ -12,14 +12,14 @@ import orjson
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.faults.effects import STREAMS
+from hashrange.operations import REGISTRY
 from hashrange_console import looks
 from hashrange_console.live.events import Event
 from hashrange_console.live.feed import ROWS_MAX, SLOW_SECONDS, Feed, Viewer, Wanted
 from hashrange_console.live.state import live_of, stream
 from hashrange_console.reach import Refused, View, key_of
 from hashrange_console.values import typed_json
-from hashrange.faults.effects import STREAMS
-from hashrange.operations import REGISTRY
 
 SHOWN_MAX: Final = 100
 """The most requests on a page."""

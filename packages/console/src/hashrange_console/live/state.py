@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.port import Subject
 from hashrange_console.live.events import Source, Stream, Streams
 from hashrange_console.live.feed import Feed
 from hashrange_console.reach import View, session_of
-from hashrange.server.admin.application import subject_of
-from hashrange.server.admin.port import Subject
 
 
 class Live:

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.live import triggers
 from hashrange_console.live.events import TICK_SECONDS, Event
 from hashrange_console.live.records import Reading, recent, row_of
 from hashrange_console.live.state import stream
 from hashrange_console.reach import Refused, View, key_of, text_of
-from hashrange.server.admin.application import subject_of
-from hashrange.server.admin.status import TABLES_PER_PAGE
 
 ROWS_MAX: Final = 50
 _LIVE_ROWS_MAX: Final = 20

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hashrange.clock import show_moment
+from hashrange.server.admin.application import subject_of
 from hashrange_console.live.records import shards_of
 from hashrange_console.reach import Refused, View
-from hashrange.server.admin.application import subject_of
 
 CHECKPOINTS: Final = "hashrange-trigger-checkpoints"
 """As `hashrange_triggers.checkpoints` has it, which is above the console."""

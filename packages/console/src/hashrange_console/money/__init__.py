@@ -5,8 +5,8 @@
     plans     what the load would cost on demand, provisioned and reserved
     charts    bars, as the templates draw them
 
-The server counts (`hashrange_lab.money.meter`) while somebody has asked for it: here, by `hashrange costs start`
-or by --costs.
+The server counts (`hashrange_lab.money.meter`) while somebody has asked for it: here, by
+`hashrange costs start` or by --costs.
 """
 
 from __future__ import annotations

@@ -12,15 +12,14 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.limits import ACCOUNT_UNITS_MAX
+from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.aside import aside
 from hashrange_console import looks
 from hashrange_console.money.charts import Chart, chart
 from hashrange_console.reach import Refused, View
-from hashrange.limits import ACCOUNT_UNITS_MAX
+from hashrange_lab.admin import costs, lab
 from hashrange_lab.money.counts import Counted, Minute, Series, Stored
-from hashrange_lab.admin import lab
-from hashrange.server.admin.application import subject_of
-from hashrange.server.admin.aside import aside
-from hashrange_lab.admin import costs
 
 HOURS: Final = {"1": 1, "6": 5, "24": 15}
 """The hours that the page can show, and how many minutes a bar of its charts stands for."""

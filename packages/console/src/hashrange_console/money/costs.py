@@ -13,16 +13,17 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
-from hashrange_console import looks
-from hashrange_console.money.charts import share
-from hashrange_console.reach import Refused, View
-from hashrange_lab.money.advice import advise
-from hashrange_lab.money.counts import Counted
-from hashrange_lab.money.statement import Line, Money, Statement
 from hashrange.prices import RATES, Book, Rate, UnknownRegion
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.aside import aside
+from hashrange_console import looks
+from hashrange_console.money.charts import share
+from hashrange_console.reach import Refused, View
 from hashrange_lab.admin import costs
+from hashrange_lab.money.advice import advise
+from hashrange_lab.money.counts import Counted
+from hashrange.prices.money import Money
+from hashrange_lab.money.statement import Line, Statement
 
 GROUPS: Final = {
     "": ("table", "operation"),

@@ -14,16 +14,17 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.server.admin.aside import aside
 from hashrange_console import looks
 from hashrange_console.money.charts import share
 from hashrange_console.money.costs import missing_rates, regions_of, statement_of
 from hashrange_console.reach import Refused, View
+from hashrange_lab.admin import costs
 from hashrange_lab.money.counts import Series
 from hashrange_lab.money.plans import ON_DEMAND, PLANS, Plan, compare
 from hashrange_lab.money.scaling import CAPACITY_MAX, TARGETS, Policy
-from hashrange_lab.money.statement import Money, Statement
-from hashrange.server.admin.aside import aside
-from hashrange_lab.admin import costs
+from hashrange.prices.money import Money
+from hashrange_lab.money.statement import Statement
 
 PLACES_MAX: Final = 100
 _CAPACITIES: Final = range(1, CAPACITY_MAX + 1)

@@ -11,11 +11,11 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from hashrange.operations.travel import Travel
+from hashrange.server.admin.application import json, read_json
 from hashrange_console import looks
 from hashrange_console.past.table import PAGE_ITEMS
 from hashrange_console.reach import View
-from hashrange.operations.travel import Travel
-from hashrange.server.admin.application import json, read_json
 
 _BODY_BYTES_MAX: Final = 1024 * 1024
 

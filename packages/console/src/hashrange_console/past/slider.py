@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hashrange.clock import show_moment
-from hashrange_console.reach import Refused, View
 from hashrange.server.admin.application import subject_of
+from hashrange_console.reach import Refused, View
 
 _SHORT_SECONDS: Final = 600
 _OFF: Final = "The recovery of table {} is off, so its past is not kept. UpdateContinuousBackups starts it."

@@ -9,11 +9,11 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.server.admin.application import subject_of
 from hashrange_console import looks
 from hashrange_console.reach import View
 from hashrange_console.tables.details import recovery_of, tags_of, time_to_live_of
 from hashrange_console.tables.listing import is_busy, keys_of
-from hashrange.server.admin.application import subject_of
 
 _KEPT: Final = ("AttributeDefinitions", "TableName", "KeySchema")
 _USUAL_KEY: Final = ":alias/aws/dynamodb"

@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 import msgspec
 from starlette.responses import Response
 
+from hashrange.server.admin.application import json, read_json
 from hashrange_console.pages import Answer, Change
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.about import mode_of
-from hashrange.server.admin.application import json, read_json
 
 
 @dataclass(frozen=True, slots=True)

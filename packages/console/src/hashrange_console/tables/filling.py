@@ -12,11 +12,11 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
+from hashrange.server.admin.application import json, read_json
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.demo import DEMOS, Demo
 from hashrange_console.tables.details import tags_of
-from hashrange.server.admin.application import json, read_json
 
 TAG: Final = "hashrange-demo"
 _LOADING: Final = {"Key": TAG, "Value": "is being filled"}

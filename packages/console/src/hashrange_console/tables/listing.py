@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from hashrange.server.admin.application import subject_of
+from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.filling import choices
-from hashrange.server.admin.application import subject_of
-from hashrange.server.admin.status import TABLES_PER_PAGE
 
 _EXAMPLE: Final = {
     "TableName": "orders",

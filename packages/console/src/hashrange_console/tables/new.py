@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from hashrange.server.admin.application import json, read_json
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.changes import Part, definitions, projection, schema, throughput
 from hashrange_console.tables.filling import choices
-from hashrange.server.admin.application import json, read_json
 
 
 class Index(msgspec.Struct, forbid_unknown_fields=True):

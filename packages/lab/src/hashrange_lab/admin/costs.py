@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange.database import Database
-from hashrange_lab.money import meter
-from hashrange_lab.money.counts import Counted
 from hashrange.prices import Book, published
 from hashrange.server.admin.application import Endpoint, read_json, subject_of
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.port import Subject
+from hashrange_lab.money import meter
+from hashrange_lab.money.counts import Counted
 
 
 class CostsChange(msgspec.Struct, forbid_unknown_fields=True):

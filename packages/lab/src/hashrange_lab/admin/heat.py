@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
-from hashrange_lab.heat import KEYS_MAX, Heat
 from hashrange.server.admin.application import Endpoint, json, subject_of
 from hashrange.server.admin.attention import Attention
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import BOUNDS_SECONDS
+from hashrange_lab.heat import KEYS_MAX, Heat
 
 _KEYS: Final = 100
 

@@ -18,9 +18,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange_lab.behaviour.resources import READS, WRITES, Resource
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.port import Subject
+from hashrange_lab.behaviour.resources import READS, WRITES, Resource
 
 SHOWN_MAX: Final = 1_000
 """The most tables and indexes that an answer shows."""

@@ -19,9 +19,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange_access.users import ADMIN
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.port import Subject
+from hashrange.server.admin.roles import ADMIN
 from hashrange_lab.recordings.recording import recording
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from typing import Any
 
 from hashrange.clock import Clock
-from hashrange_lab.behaviour.eventual import Eventual
-from hashrange_lab.behaviour.throttling import Throttling, Ticket
 from hashrange.operations.context import Caller, Operation, Request
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
+from hashrange_lab.behaviour.eventual import Eventual
+from hashrange_lab.behaviour.throttling import Throttling, Ticket
 
 __all__ = ["Eventual", "Lab", "Throttling"]
 

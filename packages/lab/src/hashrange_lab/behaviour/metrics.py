@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from hashrange.operations.throttling import ACCOUNT, KEY_RANGE, MAX_ON_DEMAND, PROVISIONED
 from hashrange_lab.behaviour.resources import READS, WRITES
 from hashrange_lab.behaviour.throttling import Throttling
-from hashrange.operations.throttling import ACCOUNT, KEY_RANGE, MAX_ON_DEMAND, PROVISIONED
 
 Sample = tuple[str, dict[str, str], int | float]
 Family = tuple[str, str, str, list[Sample]]

@@ -21,8 +21,8 @@ from collections import deque
 from itertools import pairwise
 from typing import Final
 
-from hashrange_lab.behaviour.buckets import Bucket
 from hashrange.limits import PARTITION_READ_UNITS_MAX, PARTITION_WRITE_UNITS_MAX
+from hashrange_lab.behaviour.buckets import Bucket
 
 Position = tuple[bytes, bytes]
 

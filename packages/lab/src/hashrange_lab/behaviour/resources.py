@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from hashrange_lab.behaviour.buckets import Bucket
-from hashrange_lab.behaviour.partitions import Partitions
 from hashrange.limits import (
     ACCOUNT_UNITS_MAX,
     BURST_SECONDS,
@@ -26,6 +24,8 @@ from hashrange.limits import (
 from hashrange.operations.tables import throughput
 from hashrange.operations.throttling import ACCOUNT, KEY_RANGE, MAX_ON_DEMAND, PROVISIONED
 from hashrange.tables.definitions.table import Index, Table
+from hashrange_lab.behaviour.buckets import Bucket
+from hashrange_lab.behaviour.partitions import Partitions
 
 READS: Final = 0
 WRITES: Final = 1

@@ -28,8 +28,6 @@ from hashrange.errors import (
     ThrottlingException,
     TransactionCanceledException,
 )
-from hashrange_lab.behaviour.places import Noted, Position, Touched
-from hashrange_lab.behaviour.resources import READS, WRITES, Resource
 from hashrange.limits import PARTITION_BYTES_MAX
 from hashrange.operations import throttling as words
 from hashrange.operations.context import NONE_LEFT, Caller, Request, scope_of, table_name
@@ -42,6 +40,8 @@ from hashrange.tables.data.capacity import Bill, Consumed
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.values import item_size
+from hashrange_lab.behaviour.places import Noted, Position, Touched
+from hashrange_lab.behaviour.resources import READS, WRITES, Resource
 
 RESOURCES_MAX: Final = 10_000
 """The most tables and indexes whose state is kept; the one that was made first is forgotten."""

@@ -1,6 +1,12 @@
-"""`hashrange costs`: what the requests of a running server cost.
+"""The commands of the lab, and its options of `hashrange serve`.
 
-costs    the commands
-reports  their texts, and the same as JSON
-serving  what --costs and --prices of the server mean
+    costs      `costs`: what the requests to a running server cost
+    reports    its reports
+    counting   --costs and --prices of the server
+    recording  --record of the server
+    record     `record`: recordings of a running server
+    replay     `replay`: a recorded load again, on any endpoint
+    load       `load`: a load of a named mix
+    top        `top`: the busiest keys of a running server, live
+    tables     tables for people, and numbers in few characters
 """

@@ -11,15 +11,15 @@ import click
 import msgspec
 import orjson
 
+from hashrange.cli.remote.asking import Plane, ask, plane_options
+from hashrange.prices import Book, Region, UnknownRegion
 from hashrange_lab.commands import reports
 from hashrange_lab.commands.counting import book_of
-from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange_lab.money.counts import Counted
 from hashrange_lab.money.loads import read, to_csv
 from hashrange_lab.money.plans import compare as compare_plans
 from hashrange_lab.money.scaling import CAPACITY_MAX, TARGETS, Policy
 from hashrange_lab.money.statement import GROUPS, Statement
-from hashrange.prices import Book, Region, UnknownRegion
 
 _EPILOG: Final = """\b
 Examples:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import click
 
-from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
 from hashrange.cli.remote.asking import AWS, authorities, endpoint_option, tell_server
+from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
 from hashrange_lab.loads import items, mixes, running, sending
 from hashrange_lab.loads.making import CannotFill, Load, Made, Wanted
 from hashrange_lab.loads.replay import CannotMake, make_table

@@ -14,7 +14,7 @@ from hashrange.database import Database
 
 VALUES: Final = ("kept", "hashed")
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.lab")
 
 
 @contextmanager

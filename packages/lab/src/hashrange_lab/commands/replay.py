@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import click
 
-from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
 from hashrange.cli.remote.asking import authorities, understanding
+from hashrange.operations import REGISTRY
+from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
 from hashrange_lab.loads import replay, running, sending
 from hashrange_lab.loads.replay import CannotMake, Plan, Replay, Summary
-from hashrange.operations import REGISTRY
 from hashrange_lab.recordings import reader
 from hashrange_lab.recordings.reader import NotARecording, Recording
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import click
 import orjson
 
-from hashrange_lab.commands.tables import bar, milliseconds, table
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.pace.workers import hold_up
+from hashrange_lab.commands.tables import bar, milliseconds, table
 
 COLUMNS: Final = 80
 _KEY_COLUMNS: Final = 26

@@ -24,10 +24,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from hashrange.operations import REGISTRY
 from hashrange_lab.loads.latencies import Latencies
 from hashrange_lab.loads.renaming import renamed
 from hashrange_lab.loads.sending import NO_ANSWER, Answer, Connection, Endpoint, Unreachable
-from hashrange.operations import REGISTRY
 from hashrange_lab.recordings.digests import digest
 from hashrange_lab.recordings.lines import KEPT, Entry
 from hashrange_lab.recordings.reader import Recording, in_order

@@ -13,10 +13,11 @@ from decimal import Decimal
 from typing import Final
 
 from hashrange.limits import WRITE_UNIT_BYTES
+from hashrange.tables.data.capacity import write_units
 from hashrange_lab.money.counts import OTHERS, Pattern, Row
 from hashrange_lab.money.patterns import filtered_attribute
-from hashrange_lab.money.statement import Money, Statement, priced
-from hashrange.tables.data.capacity import write_units
+from hashrange.prices.money import Money, priced
+from hashrange_lab.money.statement import Statement
 
 ADVICE_MAX: Final = 50
 REQUESTS_MIN: Final = 10

@@ -28,7 +28,7 @@ _GZIP: Final = b"\x1f\x8b"
 """What the blocks of a recording begin with."""
 _NEEDED: Final = frozenset(COLUMNS) - {"index"}
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.lab")
 
 
 class WrongLoad(ValueError):

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hashrange.errors import ProvisionedThroughputExceededException, RequestLimitExceeded, ThrottlingException
-from hashrange_lab.money.agents import tag
-from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
-from hashrange_lab.money.patterns import is_consistent, members, text_of
-from hashrange_lab.money.stored import stored
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.tables.data.capacity import Consumed
 from hashrange.watching.sights import Sight
+from hashrange_lab.money.agents import tag
+from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
+from hashrange_lab.money.patterns import is_consistent, members, text_of
+from hashrange_lab.money.stored import stored
 
 if TYPE_CHECKING:
     from hashrange.database import Database

@@ -12,30 +12,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from hashrange_lab.money.counts import Counted, Row, Stored
-from hashrange.prices import Region, dollars
+from hashrange.prices import Region
+from hashrange.prices.money import Money, priced
 from hashrange.prices.rates import GB, HOURS_OF_A_MONTH, Rates
+from hashrange_lab.money.counts import Counted, Row, Stored
 
 GROUPS: Final = ("table", "index", "operation", "caller")
 """What lines can be told apart by."""
 _NOTHING: Final = Decimal(0)
 _HOUR_SECONDS: Final = 3_600
-
-
-@dataclass(frozen=True, slots=True)
-class Money:
-    """An amount of dollars; `missing` are the rates that belong to it and have no price."""
-
-    amount: Decimal = _NOTHING
-    missing: frozenset[str] = frozenset()
-
-    def __add__(self, other: Money) -> Money:
-        return Money(self.amount + other.amount, self.missing | other.missing)
-
-    def __str__(self) -> str:
-        if not self.missing:
-            return dollars(self.amount)
-        return f"{dollars(self.amount)} + ?" if self.amount else "no price"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +133,3 @@ class Statement:
             cost = priced(rates, "read_capacity", reads * hours)
             cost += priced(rates, "write_capacity", writes * hours)
             yield Monthly(stored.table, f"provisioned: {reads:,} read, {writes:,} write units", cost)
-
-
-def priced(rates: Rates, rate: str, units: float | Decimal) -> Money:
-    """What so many units cost."""
-    if not units:
-        return Money()
-    cost = rates.cost(rate, units)
-    return Money(_NOTHING, frozenset([rate])) if cost is None else Money(cost)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from hashrange_lab.money.counts import Stored
 from hashrange.operations.backups import recovery
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
+from hashrange_lab.money.counts import Stored
 
 OVERHEAD_BYTES: Final = 100
 REPLICATED_BYTES: Final = 48

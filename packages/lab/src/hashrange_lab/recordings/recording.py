@@ -4,8 +4,8 @@
         ...
 
 A `watching.watch.Passage` hands each request over: as it was sent, when it begins, and with its outcome when
-it has ended. `hashrange_lab.recordings` has the form of the file, and writes it. Requests that come by the admin
-plane are left out.
+it has ended. `hashrange_lab.recordings` has the form of the file, and writes it. Requests that come by the
+admin plane are left out.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Any, Final, Protocol, Self
 import orjson
 
 from hashrange.clock import Clock
-from hashrange.costs.record import Record
+from hashrange.observing.record import Record
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
 from hashrange.interchange.descriptions import IncompleteDescription, create_request, portable
 from hashrange.operations.context import OPERATOR, Caller, Request
+from hashrange.storage.failures import StorageError
 from hashrange_lab.recordings.lines import Entry
 from hashrange_lab.recordings.writer import Define, Taken, Writer
-from hashrange.storage.failures import StorageError
 
 BYTES_MAX: Final = 1024 * 1024 * 1024
 

@@ -48,7 +48,7 @@ TABLES_MAX: Final = 10_000
 _FAILED: Final = "failed"
 _SECRET_BYTES: Final = 32
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.lab")
 
 Define = Callable[[Caller, str], dict[str, Any] | None]
 """The CreateTable request of a table, by its name for a caller; None if there is no such table."""

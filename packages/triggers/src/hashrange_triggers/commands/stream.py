@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 import orjson
 
-from hashrange_triggers.commands.trigger import attempt, connect_loudly, connection, on_signals
 from hashrange.clock import SystemClock, parse_moment
+from hashrange_triggers.commands.trigger import attempt, connect_loudly, connection, on_signals
 
 _COLOURS: Final[dict[str, dict[str, Any]]] = {
     "time": {"dim": True},

@@ -18,7 +18,7 @@ from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
 if TYPE_CHECKING:
     from hashrange_triggers import Clients
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("hashrange.triggers")
 
 _EPILOG: Final = """\b
 Examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
 
 NO_UNITS: Final[Mapping[str, float]] = MappingProxyType({})
 
@@ -24,7 +24,7 @@ class Record:
     `read_items` counts the items that were read, `returned_items` those in the answer; None for writes and
     for requests about tables. `is_scan`: a Scan, or a SELECT that reads a whole table or index. The bytes are
     those of request and answer, as JSON. `attempt` counts the SDK's attempts from 1, and `error` is the code
-    of an error answer. `line` is what the recorder said of the program's place when the request came.
+    of an error answer. `line` is what an observer said of the program's place when the request came.
     """
 
     operation: str
@@ -54,16 +54,3 @@ class Record:
         if self.read_items is None or self.returned_items is None:
             return False
         return self.read_items >= times * max(self.returned_items, 1)
-
-
-class Recorder(Protocol):
-    """Takes the record of each request. Implementations: `ledger.Costs`, the recorder of a pytest run."""
-
-    def add(self, record: Record) -> None:
-        """Note a request; called from any thread."""
-        ...
-
-    def line(self) -> str:
-        """The line of the program that sends the request whose thread calls this; "" if it does not
-        matter."""
-        ...

@@ -19,8 +19,8 @@ from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
 
 if TYPE_CHECKING:
-    from hashrange_access.audit import AuditLog
     from hashrange.server.tls import Certificates
+    from hashrange_access.audit import AuditLog
 
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 

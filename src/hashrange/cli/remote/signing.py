@@ -8,15 +8,23 @@ from __future__ import annotations
 import hashlib
 import hmac
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from hashrange_access.signatures import ALGORITHM, TERMINATOR, Key
+from hashrange.server.admin.roles import SERVICE
 
-OPERATORS: Final = "hashrange"
-"""The service for which requests to the admin plane are signed: a signature for DynamoDB is none for it."""
+ALGORITHM: Final = "AWS4-HMAC-SHA256"
+TERMINATOR: Final = "aws4_request"
 
 REGION: Final = "us-east-1"
+
+
+class Key(NamedTuple):
+    """An access key, and the token of a session or ""."""
+
+    id: str
+    secret: str
+    token: str
 
 
 def signature_headers(method: str, url: str, body: bytes, key: Key, now: float) -> dict[str, str]:
@@ -37,10 +45,10 @@ def signature_headers(method: str, url: str, body: bytes, key: Key, now: float) 
         names,
         hashlib.sha256(body).hexdigest(),
     ))
-    scope = f"{date}/{REGION}/{OPERATORS}/{TERMINATOR}"
+    scope = f"{date}/{REGION}/{SERVICE}/{TERMINATOR}"
     digest = hashlib.sha256(canonical.encode()).hexdigest()
     signing = f"AWS4{key.secret}".encode()
-    for part in (date, REGION, OPERATORS, TERMINATOR):
+    for part in (date, REGION, SERVICE, TERMINATOR):
         signing = hmac.digest(signing, part.encode(), "sha256")
     signature = hmac.digest(signing, f"{ALGORITHM}\n{stamp}\n{scope}\n{digest}".encode(), "sha256").hex()
     credential = f"Credential={key.id}/{scope}, SignedHeaders={names}, Signature={signature}"

@@ -13,8 +13,8 @@ from typing import Any, Final
 import orjson
 
 from hashrange import partiql
-from hashrange.costs.record import NO_UNITS, Record
 from hashrange.errors import ServiceError
+from hashrange.observing.record import NO_UNITS, Record
 from hashrange.operations.context import Answer, Request, table_name
 from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.partiql.access import plan

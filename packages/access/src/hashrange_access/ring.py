@@ -1,0 +1,25 @@
+"""What access adds to Hashrange."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.rings import Command, Ring
+
+RING: Final = Ring(
+    name="access",
+    about="who may do what: signatures, users, keys, policies, the audit log",
+    commands={
+        "audit": Command("Check the log of who did what.", "hashrange_access.commands.audit:command"),
+        "key": Command(
+            "Make and revoke access keys of a running server.", "hashrange_access.commands.key:command"
+        ),
+        "policy": Command("Examine access policies.", "hashrange_access.commands.policy:command"),
+    },
+    serving="hashrange_access.commands.serving:PART",
+    endpoints="hashrange_access.admin:ENDPOINTS",
+    parts={"judging": "hashrange_access.judging:Judging"},
+    testing={"policy": "hashrange_access.testing:policy"},
+    forms="hashrange_access.sts:answered",
+    findings="hashrange_access.findings:findings",
+)

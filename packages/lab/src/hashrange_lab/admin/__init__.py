@@ -1,0 +1,1 @@
+"""The endpoints of the lab on the admin plane."""

@@ -1,0 +1,35 @@
+"""What the lab adds to Hashrange."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.rings import Command, Ring
+
+RING: Final = Ring(
+    name="lab",
+    about="throttling and late reads as on AWS, loads, recordings, the busiest keys, money",
+    commands={
+        "costs": Command(
+            "Show what the requests of a running server cost on AWS, and what would save money.",
+            "hashrange_lab.commands.costs:command",
+        ),
+        "load": Command(
+            "Put the load of a named mix on an endpoint, and measure it.", "hashrange_lab.commands.load:command"
+        ),
+        "record": Command(
+            "Record the requests to a running server.", "hashrange_lab.commands.record:command"
+        ),
+        "replay": Command(
+            "Send a recorded load again, and compare the answers.", "hashrange_lab.commands.replay:command"
+        ),
+        "top": Command(
+            "Show the busiest keys of a running server, live.", "hashrange_lab.commands.top:command"
+        ),
+    },
+    serving="hashrange_lab.commands.serving:PART",
+    endpoints="hashrange_lab.admin:ENDPOINTS",
+    pages="hashrange_lab.pages:PAGES",
+    metrics="hashrange_lab.behaviour.metrics:families_of",
+    parts={"lab": "hashrange_lab.behaviour:Lab"},
+)

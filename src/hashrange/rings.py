@@ -1,0 +1,391 @@
+"""Rings: all that a package may add to Hashrange, on one page.
+
+A ring is a package around the core: the console, access, the lab, triggers, the engine over PostgreSQL, or
+one that you write (docs/rings.md has an example). The core imports no ring. It finds rings by their entry
+points, each of which names a `Ring`:
+
+    [project.entry-points."hashrange.rings"]
+    console = "hashrange_console.ring:RING"
+
+A `Ring` says what it adds by references such as ``"hashrange_console.routes:ENDPOINTS"``, which are imported
+when they are first needed. So a ring costs nothing until it is used, and its module must import nothing but
+this one. A ring imports only the modules of the core that `hashrange.public` names.
+
+A ring that is not installed is no error, and whoever asks for a part of it learns what brings it (`HOMES`). A
+ring that is installed and cannot be loaded is logged as an error, and shown by `hashrange doctor` and
+`--version`; a server does not start with an option of such a ring.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hashrange.database import Database
+    from hashrange.operations.context import Caller
+    from hashrange.storage.api import Engine
+    from hashrange.storage.moving import Target
+
+GROUP: Final = "hashrange.rings"
+"""The group of the entry points."""
+
+Reference = str
+"""``"module:name"``."""
+
+_log = logging.getLogger(__name__)
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of the program: `about` in a line, and its click.Command."""
+
+    about: str
+    command: Reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ring:
+    """What a ring adds. Each member says the type of what it refers to, and who uses it.
+
+    commands: by name, the commands of the program. [console, access, lab, triggers]
+    serving: a `ServingPart`, the options of `hashrange serve` and what they mean. [access, lab, postgres]
+    stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
+    endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
+    pages: a sequence of console pages (`hashrange_console.pages.Page`), for the console. [lab]
+    metrics: a function of a database that returns `server.metrics` families for /metrics. [lab]
+    parts: by name, what a database has: a function of it. `Database.part` calls it once. [lab]
+    testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
+    forms: a `Forms`, the answers to requests of another service, which are forms. [access]
+    findings: a function that returns findings of `hashrange doctor`. [access, postgres]
+    """
+
+    name: str
+    about: str
+    commands: Mapping[str, Command] = field(default_factory=lambda: _NONE)
+    serving: Reference = ""
+    stores: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
+    endpoints: Reference = ""
+    pages: Reference = ""
+    metrics: Reference = ""
+    parts: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
+    testing: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
+    forms: Reference = ""
+    findings: Reference = ""
+
+
+# -- What the references refer to ---------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Starting:
+    """A server that is about to start, as `ServingPart.begin` sees it, and may change it.
+
+    `given` are the values of all options, by their parameters. `data_dir` is None without one. `secure`: the
+    server speaks TLS. `has_token`: the admin plane has a token that somebody knows. What `stack` gets ends
+    with the server. `reload` is called for a SIGHUP; `audit` gets what the server answers.
+    """
+
+    database: Database
+    given: Mapping[str, Any]
+    stack: ExitStack
+    data_dir: Path | None
+    account_id: str
+    secure: bool
+    has_token: bool
+    reload: Callable[[], None] | None = None
+    audit: Audit | None = None
+
+
+class ServingPart:
+    """A ring's part of `hashrange serve`; what a ring does not override does nothing."""
+
+    options: Sequence[Callable[[Any], Any]] = ()
+    """Decorators made by `cli.serving.options.option`."""
+    store = ""
+    """The option that says where the data is, in place of --data-dir; "" for none."""
+
+    def engine(self, given: Mapping[str, Any], cache_bytes: int | None) -> Engine | None:
+        """The engine that the options ask for, if they do. Raises click.ClickException."""
+        return None
+
+    def asks_for_keys(self, given: Mapping[str, Any]) -> bool:
+        """Whether nobody has access without a key, so that the server may listen to other machines."""
+        return False
+
+    def begin(self, starting: Starting) -> None:
+        """Do what the options say. Raises click.ClickException."""
+
+
+class Stores(Protocol):
+    """An engine's stores as `hashrange check` and `hashrange copy` see them. They raise StorageError, and
+    click.ClickException for a driver that is not installed."""
+
+    def snapshot(self, url: str, schema: str) -> Any:
+        """The store at one moment: `hashrange_postgres.snapshot.Snapshot` shows the form."""
+        ...
+
+    def target(self, url: str, schema: str) -> Target:
+        """A new store, to be filled."""
+        ...
+
+
+class Gate(Protocol):
+    """Decides whose requests are served: `Observers.gate`, which a ring sets. Thread-safe.
+
+    `identifies`: senders are identified by their signatures. `strict`: others are refused.
+    """
+
+    @property
+    def identifies(self) -> bool: ...
+
+    @property
+    def strict(self) -> bool: ...
+
+    def admit(
+        self,
+        caller: Caller,
+        method: bytes,
+        target: bytes,
+        headers: Mapping[bytes, bytes],
+        body: bytes | bytearray,
+    ) -> Caller:
+        """The sender of a request, as it is from now on. Raises ServiceError for one that is refused."""
+        ...
+
+    def operator(
+        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray
+    ) -> Operator:
+        """Who has signed a request to the admin plane. Raises ServiceError."""
+        ...
+
+    def still_operates(self, operator: Operator) -> bool:
+        """Whether an operator's key counts at the moment, and gives the same role."""
+        ...
+
+
+class Operator(Protocol):
+    """A user of the admin plane, with a role of `server.admin.roles`."""
+
+    @property
+    def key_id(self) -> str: ...
+
+    @property
+    def arn(self) -> str: ...
+
+    @property
+    def role(self) -> str: ...
+
+
+class Audit(Protocol):
+    """The log of who did what, for `server.trace` and the admin plane. Thread-safe. Counts its entries:
+    those that are written, those for which there was no room, and those of which only a part is written."""
+
+    problem: str
+    """Why nothing can be written; "" if all is well."""
+    written: int
+    lost: int
+    incomplete: int
+
+    def note(self, caller: Caller, operation: str, request: Mapping[str, Any], peer: str) -> object:
+        """What the log needs to know of a request, which may have any form: a large one is freed before its
+        answer."""
+        ...
+
+    def ended(self, noted: object, error: Exception | None, request_id: str) -> None:
+        """A call has ended."""
+        ...
+
+    def refused(self, operation: str, access_key: str, code: str, peer: str, request_id: str) -> None:
+        """A request was refused before it was a call."""
+        ...
+
+    def operated(
+        self, operation: str, by: Mapping[str, Any], peer: str, status: int, *, denied: bool
+    ) -> None:
+        """A request to the admin plane that may change something was answered."""
+        ...
+
+
+class Forms(Protocol):
+    """Answers the form of another service; None for one that it does not know. `caller` is who the request's
+    credentials say that he is, and may raise ServiceError. `now` is the machine's time."""
+
+    def __call__(
+        self,
+        sent: Sent,
+        caller: Callable[[], Caller],
+        gate: Gate | None,
+        now: Callable[[], float],
+        request_id: bytes,
+    ) -> Formed | None: ...
+
+
+class Sent(NamedTuple):
+    """A request as it was sent. The names of headers are in lower case."""
+
+    method: bytes
+    target: bytes
+    headers: Mapping[bytes, bytes]
+    body: bytes | bytearray
+
+
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """The answer to a form; `error` is its error's code, or ""."""
+
+    status: int
+    body: bytes
+    error: str
+    request_id: bytes
+
+
+class Policy(Protocol):
+    """An IAM policy in a block of tests, by which requests are judged, or into which they are recorded:
+    made of a document or several, the name of the user, and the path to record to."""
+
+    @property
+    def identified(self) -> Callable[[str], Any]:
+        """Returns the `Caller.identified` of the user in an account."""
+        ...
+
+    def begin(self, database: Database) -> None: ...
+
+    def end(self, database: Database) -> None: ...
+
+
+class Trigger(Protocol):
+    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`."""
+
+    @property
+    def table(self) -> str: ...
+
+    def run(self) -> bool:
+        """Deliver the changes so far; whether there were any."""
+        ...
+
+    def positions(self) -> Any:
+        """Where it is in its stream, for `go_back`."""
+        ...
+
+    def go_back(self, positions: Any) -> None: ...
+
+
+# -- Which rings there are ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A ring of this project, whether it is installed or not: what the users miss without it."""
+
+    package: str
+    brings: str
+    commands: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+_WITH_THE_SERVER: Final = "install Hashrange as a whole again: pip install --force-reinstall hashrange"
+HOMES: Final[Mapping[str, Home]] = {
+    "access": Home("hashrange", _WITH_THE_SERVER, ("audit", "key", "policy"), (
+        "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
+        "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
+    )),
+    "console": Home("hashrange", _WITH_THE_SERVER, ("console",)),
+    "lab": Home("hashrange", _WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
+        "--costs", "--prices", "--record", "--record-values",
+    )),
+    "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
+    "postgres": Home("hashrange-postgres", "pip install hashrange-postgres", (), (
+        "--postgres", "--postgres-schema", "--postgres-answer-seconds",
+    )),
+}  # fmt: skip
+"""The rings of this project. Tests compare them with the rings themselves."""
+
+
+class Missing(Exception):
+    """Something needs a ring that is not installed, or cannot be loaded; the text says what brings it."""
+
+
+class Rings:
+    """The rings of this environment: those that are `installed`, by name, and the errors of those that
+    `failed` to load."""
+
+    def __init__(self) -> None:
+        self.installed: dict[str, Ring] = {}
+        self.failed: dict[str, str] = {}
+        # Imported here, because this takes long, and a database of a test needs no ring.
+        from importlib import metadata
+
+        for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+            try:
+                self._add(entry.load())
+            except Exception as error:
+                if isinstance(error, ModuleNotFoundError) and error.name == entry.module.partition(".")[0]:
+                    continue  # (its package was deleted)
+                self.failed[entry.name] = f"{type(error).__name__}: {error}"
+                fields = {"ring": entry.name, "module": entry.module}
+                _log.error("a ring cannot be loaded", exc_info=error, extra={"fields": fields})
+
+    def _add(self, ring: object) -> None:
+        if not isinstance(ring, Ring):
+            raise TypeError(f"{ring!r} is not a hashrange.rings.Ring")
+        self.installed[ring.name] = ring
+
+    def __iter__(self) -> Any:
+        return iter(self.installed.values())
+
+    def commands(self) -> dict[str, Command]:
+        """The commands of all rings, by name."""
+        return {name: command for ring in self.installed.values() for name, command in ring.commands.items()}
+
+    def each(self, member: str) -> list[Any]:
+        """What the rings that have a `member` of `Ring` refer to by it, in the order of their names. Raises
+        what a ring's module raises."""
+        references = [getattr(ring, member) for ring in self.installed.values()]
+        return [load(reference) for reference in references if reference]
+
+    def find(self, member: str, name: str = "") -> Any:
+        """What the one ring that has a `member` refers to by it, or by its `name` in it; None: no ring."""
+        for ring in self.installed.values():
+            held = getattr(ring, member)
+            reference = held.get(name, "") if name else held
+            if reference:
+                return load(reference)
+        return None
+
+    def why_missing(self, name: str) -> str:
+        """Why the ring `name` of this project is not there, and what to do, for users."""
+        home = HOMES[name]
+        if name in self.failed:
+            return f"the {name} of Hashrange cannot be loaded ({self.failed[name]}); {home.brings}"
+        return f"the {name} of Hashrange is not installed; {home.brings}"
+
+
+@cache
+def rings() -> Rings:
+    """The rings of this environment, which are looked for at the first call."""
+    return Rings()
+
+
+def needed(ring: str, member: str, name: str = "") -> Any:
+    """What a ring of this project refers to. Raises Missing without the ring."""
+    found = rings().find(member, name)
+    if found is None:
+        why = rings().why_missing(ring)
+        raise Missing(f"{why[0].upper()}{why[1:]}.")
+    return found
+
+
+def load(reference: Reference) -> Any:
+    """What a reference refers to."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
