@@ -340,9 +340,6 @@ class Rings:
             raise TypeError(f"{ring!r} is not a hashrange.rings.Ring")
         self.installed[ring.name] = ring
 
-    def __iter__(self) -> Any:
-        return iter(self.installed.values())
-
     def commands(self) -> dict[str, Command]:
         """The commands of all rings, by name."""
         return {name: command for ring in self.installed.values() for name, command in ring.commands.items()}

@@ -13,6 +13,7 @@ from typing import Final
 import hashrange
 from hashrange import __version__, compiled
 from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
+from hashrange.rings import HOMES, Rings, rings
 
 LIBRARIES: Final = {
     "click": "click",
@@ -51,6 +52,7 @@ def findings() -> Iterator[Finding]:
     yield _python()
     yield Finding("hashrange", OK, f"{__version__} in {Path(hashrange.__file__).parent}")
     yield _hot_path()
+    yield from _rings(rings())
     yield _libraries()
     for extra, (modules, use) in EXTRAS.items():
         if extra != "zstd" or sys.version_info < (3, 14):  # which has a module of its own
@@ -73,6 +75,23 @@ def _hot_path() -> Finding:
         "Install a wheel of this platform; or set HASHRANGE_COMPILE=1 for pip where there is a C compiler; "
         "or run `make compile` in a checkout.",
     )
+
+
+def _rings(found: Rings) -> Iterator[Finding]:
+    """The rings that are installed, that cannot be loaded, and those of this project that are missing."""
+    if found.installed:
+        yield Finding("rings", OK, ", ".join(found.installed))
+    for name, why in found.failed.items():
+        yield Finding(f"ring {name}", PROBLEM, f"cannot be loaded: {why}", _remedy(name))
+    for name in HOMES.keys() - found.installed.keys() - found.failed.keys():
+        yield Finding(f"ring {name}", NOTE, "not installed", _remedy(name))
+    for of_ring in found.each("findings"):
+        yield from of_ring()
+
+
+def _remedy(ring: str) -> str:
+    remedy = HOMES[ring].brings if ring in HOMES else f"reinstall the package of {ring}"
+    return f"{remedy[0].upper()}{remedy[1:]}."
 
 
 def _libraries() -> Finding:
