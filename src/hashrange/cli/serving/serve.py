@@ -213,7 +213,8 @@ def command(
     server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
     asks_for_keys = any(part.asks_for_keys(given) for part in parts)
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
-    _prepare_process()
+    descriptors.raise_limit()
+    allocation.share_one_arena(os.environ)
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, cache_mib, given, parts)
     virtual = virtual_clock or virtual_clock_start is not None
@@ -224,8 +225,8 @@ def command(
         stack.callback(database.close)
         _arm(database, fault)
         tls = certificates_of(given)
-        makes_token = asks_for_keys and log_format == "text"
-        token = (admin_token or (_new_token() if makes_token else "")) if admin_port != 0 else ""
+        token = admin_token or (_new_token() if asks_for_keys and log_format == "text" else "")
+        token = token if admin_port != 0 else ""
         starting = Starting(database, given, stack, data_dir, account_id, tls is not None, token != "")
         for part in parts:
             part.begin(starting)
@@ -251,7 +252,7 @@ def command(
                 settings=server_settings,
                 admin=admin,
                 started=started,
-                stopping=lambda reason: _log.info("stopping", extra={"fields": {"reason": reason}}),
+                stopping=_stopping,
                 certificates=tls,
                 audit=starting.audit,
                 reload=starting.reload,
@@ -259,23 +260,21 @@ def command(
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
+def _new_token() -> str:
+    """A token for the admin plane: whoever may use the plane can make keys of the root user."""
+    return secrets.token_urlsafe(_TOKEN_BYTES)
+
+
+def _stopping(reason: str) -> None:
+    _log.info("stopping", extra={"fields": {"reason": reason}})
+
+
 def _parameter(option: str) -> str:
     return option.removeprefix("--").replace("-", "_")
 
 
-def _new_token() -> str:
-    """A token for the admin plane where nobody has access without a key, because whoever may use the plane
-    can make keys of the root user."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)
-
-
 def _console_link(admin: Admin) -> str | None:
     return admin.console_link() if "console" in rings().installed else None
-
-
-def _prepare_process() -> None:
-    descriptors.raise_limit()
-    allocation.share_one_arena(os.environ)
 
 
 def _keep(engine: Engine) -> None:
