@@ -194,12 +194,12 @@ clean:  ## Remove what was built; data directories stay
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
 
-$(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable packages/patterns
+$(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable packages/patterns --editable packages/postgres
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[client]'
+	$(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres
 	@touch $@
 
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(BIN)/python

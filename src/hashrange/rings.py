@@ -301,7 +301,7 @@ HOMES: Final[Mapping[str, Home]] = {
     )),
     "console": Home("hashrange", _WITH_THE_SERVER, ("console",)),
     "lab": Home("hashrange", _WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
-        "--costs", "--prices", "--record", "--record-values",
+        "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),
     "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home("hashrange-postgres", "pip install hashrange-postgres", (), (

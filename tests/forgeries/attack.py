@@ -14,7 +14,7 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Call, Wire
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.policies import Principal
 from hashrange_access.signatures import Key, Verifier
 from hashrange_access.users import Identity, Users
@@ -50,7 +50,7 @@ def attack(
     keys = {key.id: key for key in (KEY, SESSION)}
     verifier = Verifier(keys, lambda: time[0])
     with Database.in_memory() as database:
-        database.interest.judge(Gate(_users(keys), lambda: time[0], strict=True))
+        guard(database, Gate(_users(keys), lambda: time[0], strict=True))
         wire = Wire(region="us-east-1", account_id="0" * 12, operations=REGISTRY, interest=database.interest)
         other = any_request(random)
         genuine = any_request(random)

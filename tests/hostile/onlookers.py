@@ -286,8 +286,8 @@ class Watched(Side):
             yield f"{self.name}: the audit log has {asked} of {self.sent} requests"
         if self.audit.incomplete or self.audit.lost:
             yield f"{self.name}: {self.audit.incomplete} incomplete, {self.audit.lost} lost audit lines"
-        if self.database.interest.failures:
-            yield f"{self.name}: {self.database.interest.failing}"
+        if self.database.observers.failures:
+            yield f"{self.name}: {self.database.observers.failing}"
         with reader.open(self.tape.path) as opened:
             recorded = sum(1 for _ in opened.entries())
             if opened.end is None or opened.end.why != "stopped" or opened.dropped:

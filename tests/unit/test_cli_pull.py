@@ -18,11 +18,11 @@ import hashrange_triggers as triggers
 from hashrange.cli import main
 from hashrange.cli.pulling import copying, pull
 from hashrange.cli.remote import batches
+from hashrange.cli.remote.connecting import connect
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange_triggers.commands.trigger import connect
 
 ORDERS: dict[str, Any] = {
     "TableName": "shop-orders",

@@ -34,7 +34,7 @@ class World:
         return found
 
     def is_watched(self) -> bool:
-        return self.database.interest.watch is not None
+        return self.database.observers.active is not None
 
     def create(self, name: str) -> None:
         key = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
@@ -232,7 +232,7 @@ def test_insights_survive_a_restart(world: World) -> None:
     world.enable()
     again = Database(world.database.engine, clock=world.clock)
     again.settle()
-    assert again.interest.watch is not None
+    assert again.observers.active is not None
 
 
 def test_a_hundred_rules_are_enough(world: World) -> None:
@@ -277,7 +277,7 @@ def test_an_index_that_is_made_again_has_no_insights(world: World) -> None:
     )
     world.database.settle()
     assert world("ListContributorInsights", TableName="music") == {"ContributorInsightsSummaries": []}
-    assert world.database.interest.watch is None
+    assert world.database.observers.active is None
     world(
         "UpdateTable",
         TableName="music",

@@ -29,7 +29,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.users import read
 from hashrange_lab.recordings.recording import recording
 
@@ -374,7 +374,7 @@ def test_policies_see_the_transport(database: Database, files: Files, secure: bo
     }
     keys = [{"id": "AKIDALICE", "secret": "the-secret-of-alice"}]
     users = read({"accounts": {"123456789012": {"users": {"alice": {"policies": [policy], "keys": keys}}}}})
-    database.interest.judge(Gate(users, SystemClock().now, strict=True, secure=secure))
+    guard(database, Gate(users, SystemClock().now, strict=True, secure=secure))
     given = {"aws_access_key_id": "AKIDALICE", "aws_secret_access_key": "the-secret-of-alice"}
     with running(database, certificates=files.certificates() if secure else None) as endpoint:
         alice = client(endpoint, files, **given)

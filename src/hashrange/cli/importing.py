@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import click
 
 from hashrange.cli.remote import batches
+from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.cli.remote.progress import bar
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.tables.data.keys import address_of_item
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema
 from hashrange.values import admit_item
-from hashrange_triggers.commands.trigger import attempt, connect_loudly, connection
 
 if TYPE_CHECKING:
     from hashrange.interchange.csv_files import Columns

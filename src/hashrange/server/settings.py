@@ -39,8 +39,6 @@ class ServerSettings:
         is given.
     allow_origin: an origin whose web pages may use the server, such as `http://localhost:3000`; `*` for any.
         May be given several times. Without it a request with an Origin header is answered 403.
-    record_dir: the directory of recordings that `hashrange record start` makes.
-    record_bytes_max: the most bytes of a recording, which then ends.
 
     Raises ValueError for an `allow_host` or `allow_origin` that no request can have.
     """
@@ -61,8 +59,6 @@ class ServerSettings:
     metrics_tables_max: int = 1000
     allow_host: tuple[str, ...] = ()
     allow_origin: tuple[str, ...] = ()
-    record_dir: str = ""
-    record_bytes_max: int = 1024 * 1024 * 1024
 
     def __post_init__(self) -> None:
         for host in self.allow_host:

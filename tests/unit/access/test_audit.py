@@ -29,7 +29,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange_access.audit import AuditError, AuditLog, log
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.users import read
 from serving import serving
 
@@ -111,7 +111,7 @@ def audited(path: Path, auth: str, admin: Any = None) -> Iterator[str]:
     """A server with a log, which is complete when the block has ended."""
     with Database.in_memory() as database:
         if auth != "off":
-            database.interest.judge(Gate(read(USERS), SystemClock().now, strict=auth == "strict"))
+            guard(database, Gate(read(USERS), SystemClock().now, strict=auth == "strict"))
         audit = opened(path, database)
         try:
             with running(database, audit=audit, admin=admin) as endpoint:

@@ -20,7 +20,7 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange_access.judging import Gate, Identified
+from hashrange_access.judging import Gate, Identified, guard
 from hashrange_access.judging.accounts import CROSS_ACCOUNT
 from hashrange_access.policies import Principal
 from hashrange_access.users import Identity, read
@@ -114,7 +114,7 @@ def over_http() -> Iterator[World]:
     known.keys.update(denied.keys)
     known.identities.update(denied.identities)
     with Database.in_memory(settings=Settings(separate_accounts=True)) as database:
-        database.interest.judge(Gate(known, SystemClock().now, strict=True))
+        guard(database, Gate(known, SystemClock().now, strict=True))
         with running(database) as url:
 
             def client(key: str, service: str = "dynamodb") -> Any:
@@ -272,7 +272,7 @@ def test_without_policies_another_account_is_refused_as_before() -> None:
 def test_a_request_that_is_only_logged_does_not_reach_another_account() -> None:
     root = Identity(Principal(f"arn:aws:iam::{GUEST}:root", GUEST, "Account"))
     with Database.in_memory(settings=Settings(separate_accounts=True)) as database:
-        database.interest.judge()
+        database.part("access", "judging").begin()
         for refuses in (True, False):
             caller = Caller(account_id=GUEST, identified=Identified(root, {}, refuses))
             with pytest.raises(AccessDeniedException) as raised:

@@ -25,7 +25,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.users import read
 from serving import serving
 
@@ -95,7 +95,7 @@ def client(endpoint: str, key: str, secret: str, token: str | None = None, **opt
 def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
     with Database.in_memory() as database:
         strict = request.param == "strict"
-        database.interest.judge(Gate(read(USERS), SystemClock().now, strict=strict))
+        guard(database, Gate(read(USERS), SystemClock().now, strict=strict))
         with running(database) as url:
             yield url
 
@@ -168,7 +168,7 @@ def test_what_the_connection_says(condition: Any, is_allowed: bool) -> None:
     policies = [{"Version": "2012-10-17", "Statement": statement}]
     users = {"accounts": {ACCOUNT: {"users": {"alice": {"policies": policies, "keys": [key]}}}}}
     with Database.in_memory() as database:
-        database.interest.judge(Gate(read(users), SystemClock().now, strict=True))
+        guard(database, Gate(read(users), SystemClock().now, strict=True))
         with running(database) as url:
             alice = client(url, key["id"], key["secret"])
 
@@ -273,8 +273,8 @@ def test_soft_answers_everybody_and_logs(
 
 def test_a_database_that_nobody_judges_has_no_watch() -> None:
     with Database.in_memory() as database:
-        assert database.interest.watch is None
-        assert not database.interest.heads
+        assert database.observers.active is None
+        assert not database.observers.heads
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_accounts_have_tables_of_their_own() -> None:
         for account in ("111111111111", "222222222222")
     }
     with Database.in_memory(settings=Settings(separate_accounts=True)) as database:
-        database.interest.judge(Gate(read({"accounts": both}), SystemClock().now, strict=True))
+        guard(database, Gate(read({"accounts": both}), SystemClock().now, strict=True))
         with running(database) as url:
             first, second = (client(url, f"AKID{account}", "a-long-secret") for account in both)
             first.create_table(

@@ -42,7 +42,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
             made.execute("CreateTable", copy.deepcopy(request))
         for key in (KEY, OTHER_KEY):
             made.execute("PutItem", {"TableName": MAIN, "Item": copy.deepcopy(key) | {"g": {"S": "g1"}}})
-        made.interest.judge()
+        made.part("access", "judging").begin()
         yield made
 
 
@@ -127,7 +127,7 @@ def test_a_policy_for_everything_changes_nothing(database: Database, operation: 
         with Database.in_memory(clock=ManualClock(1_800_000_000.0)) as other:
             plain = _outcome(other, operation, request, Caller())
         with Database.in_memory(clock=ManualClock(1_800_000_000.0)) as other:
-            other.interest.judge()
+            other.part("access", "judging").begin()
             assert _outcome(other, operation, request, caller(statement())) == plain
 
 

@@ -21,7 +21,7 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange_access.directory import Directory
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.keys import Keyring, sealing
 from hashrange_access.users import read
 from serving import serving
@@ -39,7 +39,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         directory = Directory(read(USERS))
         now = SystemClock().now
         keyring = Keyring(database.engine, sealing.in_memory(os.urandom), directory, now)
-        database.interest.judge(Gate(directory, now, strict=True, keyring=keyring))
+        guard(database, Gate(directory, now, strict=True, keyring=keyring))
         monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", TOKEN)
         with running(database, admin=bind_admin(0, token=TOKEN)) as url:
             yield url

@@ -42,7 +42,7 @@ def test_the_code_of_a_block_runs_under_its_policy() -> None:
                 assert error["Code"] == "AccessDeniedException"
                 assert ":user/alice is not authorized to perform: dynamodb:" in error["Message"]
         assert table.scan()["Items"] == [{"user": "alice"}]
-        assert database.database.interest.watch is None
+        assert database.database.observers.active is None
 
 
 def test_several_policies() -> None:

@@ -23,7 +23,7 @@ from hashrange.clock import SystemClock, VirtualClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.signatures import Key
 from hashrange_access.signing import signature_headers
 from hashrange_access.users import UsersError, read
@@ -82,7 +82,7 @@ def plane(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plane]:
     admin = bind_admin(0, token=token)
     with Database(MemoryEngine(), clock=VirtualClock(1_767_225_600.0)) as database:
         if users is not None:
-            database.interest.judge(Gate(read(users), SystemClock().now, strict=strict))
+            guard(database, Gate(read(users), SystemClock().now, strict=strict))
         with running(database, admin=admin) as endpoint:
             yield Plane(admin.url, endpoint, database)
 
@@ -342,7 +342,7 @@ def test_the_audit_log_names_the_user(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     admin = bind_admin(0)
     with Database.in_memory() as database:
-        database.interest.judge(Gate(read(USERS), SystemClock().now, strict=True))
+        guard(database, Gate(read(USERS), SystemClock().now, strict=True))
         audit = audit_of({"audit_log": path, "audit_log_bytes": 10**6, "audit_log_files": 1}, database)
         assert audit is not None
         with running(database, admin=admin, audit=audit) as endpoint:

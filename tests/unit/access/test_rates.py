@@ -18,7 +18,7 @@ from hashrange.database import Caller, Database
 from hashrange.errors import ThrottlingException
 from hashrange.server import running
 from hashrange_access import rates
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.rates import Limiter
 from hashrange_access.users import UsersError, read
 
@@ -162,7 +162,7 @@ def test_a_key_that_makes_too_many_requests(database: Database, time: Time) -> N
         time.now += 1
         assert refusals(first, 3) == 0
         database.interest.limit(None)
-        assert not database.interest.heads
+        assert not database.observers.heads
         assert refusals(first, 9) == 0
 
 
@@ -185,7 +185,7 @@ def test_a_refused_request_does_nothing(database: Database, time: Time) -> None:
 
 
 def test_the_limit_of_a_user_is_for_all_keys_of_the_user(database: Database, time: Time) -> None:
-    database.interest.judge(Gate(read(USERS), SystemClock().now, strict=True))
+    guard(database, Gate(read(USERS), SystemClock().now, strict=True))
     database.interest.limit(Limiter(4, None, time))
     with running(database) as endpoint:
         one, two = (client(endpoint, f"AKIDALICE{n}", "the-secret-of-alice") for n in (1, 2))
@@ -200,7 +200,7 @@ def test_the_limit_of_a_user_is_for_all_keys_of_the_user(database: Database, tim
 
 
 def test_soft_does_not_limit_users(database: Database, time: Time) -> None:
-    database.interest.judge(Gate(read(USERS), SystemClock().now, strict=False))
+    guard(database, Gate(read(USERS), SystemClock().now, strict=False))
     database.interest.limit(Limiter(None, None, time))
     with running(database) as endpoint:
         assert refusals(client(endpoint, "AKIDALICE1", "the-secret-of-alice"), 5) == 0

@@ -41,7 +41,7 @@ def reads(database: Database, name: str, stream: str, *statements: Any, allowed:
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "made again"])
 def test_what_forbids_a_stream_outlives_its_table(again: bool) -> None:
     with Database.in_memory(clock=ManualClock(1_800_000_000.0)) as database:
-        database.interest.judge()
+        database.part("access", "judging").begin()
         database.execute("CreateTable", copy.deepcopy(CREATE_MAIN))
         described = database.execute("DescribeTable", {"TableName": MAIN})["Table"]
         stream, table = described["LatestStreamArn"], described["TableArn"]
@@ -75,7 +75,7 @@ def test_a_new_table_of_the_name_gives_nobody_the_former_stream() -> None:
         "Condition": {"StringEquals": {"aws:ResourceTag/kind": "public"}},
     }
     with Database.in_memory(clock=ManualClock(1_800_000_000.0)) as database:
-        database.interest.judge()
+        database.part("access", "judging").begin()
         database.execute("CreateTable", copy.deepcopy(CREATE_MAIN))
         described = database.execute("DescribeTable", {"TableName": MAIN})["Table"]
         stream, table = described["LatestStreamArn"], described["TableArn"]

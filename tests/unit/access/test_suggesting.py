@@ -107,7 +107,7 @@ def test_a_recorded_policy_allows_what_was_done_and_nothing_else(tmp_path: Path)
             for operation, request in OTHERS:
                 with pytest.raises(ClientError, match="AccessDeniedException"):
                     getattr(client, operation)(**request)
-        assert database.database.interest.watch is None
+        assert database.database.observers.active is None
 
 
 def test_a_block_without_requests_writes_nothing(tmp_path: Path) -> None:

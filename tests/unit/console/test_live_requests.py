@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from consoles import EVERY_TYPE, KEY, Browser, EventStream, fill, opened, parsed, put
 from hashrange.cli.admin import bind_admin
-from hashrange.observing.noting import Items
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError, ThrottlingException
+from hashrange.observing.noting import Items
 from hashrange.operations.context import OPERATOR
 from hashrange.server import running
 from hashrange.server.admin import attention
@@ -65,7 +65,7 @@ def failing(database: Database) -> Iterator[None]:
 
 
 def is_watched(database: Database) -> bool:
-    return database.interest.watch is not None
+    return database.observers.active is not None
 
 
 def rows(page: str) -> list[str]:
@@ -150,7 +150,7 @@ def test_nothing_is_watched_until_a_page_is_opened(
     assert is_watched(orders)
     looked[0].attention.check()
     assert not is_watched(orders)
-    assert not orders.interest.costs
+    assert not orders.observers.bills
     assert made[0].feed.rows(Wanted(), 10) == []
 
 

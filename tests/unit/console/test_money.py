@@ -53,7 +53,7 @@ def test_nothing_is_counted_until_a_button_asks_for_it(orders: Database, browser
         assert status == 200
         assert "Nothing is counted" in page
         assert "Begin to count" in page
-    assert orders.interest.watch is None
+    assert orders.observers.active is None
     done = browser.post("/console/costs/record", {"record": "begin"})
     assert done == (200, {"href": "/console/costs"})
     assert "No request has consumed anything since" in browser.ask("/console/costs")[1]

@@ -39,10 +39,10 @@ def query(database: Database, condition: str, index: str = "", **values: str) ->
 def test_nothing_is_recorded_until_somebody_wants_it(orders: Database, browser: Browser) -> None:
     page = browser.ask(PAGE)[1]
     assert "The server does not record it" in parsed(page).text
-    watched = [orders.interest.watch]
+    watched = [orders.observers.active]
     for on in (True, False):
         record(browser, on=on)
-        watched.append(orders.interest.watch)
+        watched.append(orders.observers.active)
         assert ("No program has used this table since" in parsed(browser.ask(PAGE)[1]).text) == on
     assert [watch is None for watch in watched] == [True, False, True]
 

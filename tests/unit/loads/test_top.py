@@ -159,7 +159,7 @@ def test_a_table_that_is_made_later_is_looked_up(
 
 
 def is_watched(database: Database) -> bool:
-    return database.interest.watch is not None
+    return database.observers.active is not None
 
 
 def test_nothing_is_counted_until_somebody_looks(servers: tuple[Any, str], database: Database) -> None:

@@ -337,8 +337,8 @@ def test_nobody_pays_when_no_one_records(client: Any, database: Database) -> Non
         client.get_item(**GET)
     client.get_item(**GET)
     assert (len(outer), len(inner)) == (2, 1)
-    assert database.interest.watch is None
-    assert not database.interest.costs
+    assert database.observers.active is None
+    assert not database.observers.bills
 
 
 def test_a_server_and_clients_in_process_are_recorded_together() -> None:

@@ -262,7 +262,7 @@ def test_reads_are_of_the_present_again_when_it_ends(database: Database) -> None
     put(database)
     assert query(database) == []
     database.lab.eventual.set(0)
-    assert database.interest.watch is None
+    assert database.observers.active is None
     assert query(database) == [("a", "open")]
     with pytest.raises(ValueError, match="0 seconds or more"):
         database.lab.eventual.set(-1)

@@ -24,7 +24,7 @@ from hashrange.faults.armed import Faults
 from hashrange.pace.turns import STEPS_TOGETHER
 from hashrange.server import REQUESTS_LOGGER, running, trace
 from hashrange.watching.sights import Sight
-from hashrange_access.judging import Gate, judge
+from hashrange_access.judging import Gate, guard, judge
 from hashrange_access.signatures import Verifier
 from hashrange_access.users import read
 from hashrange_lab.behaviour.throttling import Throttling
@@ -48,7 +48,7 @@ class Broken:
 
 
 def _onlooker(database: Database, tmp_path: Path, patch: Put) -> None:
-    database.interest.show(Broken(), True)
+    database.observers.observe(Broken())
 
 
 def _recorder(database: Database, tmp_path: Path, patch: Put) -> None:
@@ -122,8 +122,8 @@ def test_an_observer_that_fails_changes_no_answer_and_is_told_once(
             client.get_item(TableName="missing", Key=ITEM)
     told = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert [record.getMessage() for record in told] == ["an observer of requests failed"]
-    assert database.interest.failures >= 3
-    assert "ZeroDivisionError" in str(database.interest.failing)
+    assert database.observers.failures >= 3
+    assert "ZeroDivisionError" in str(database.observers.failing)
     tape = database.interest.tape
     if tape is not None:
         tape.end()
@@ -150,7 +150,7 @@ def test_a_request_is_not_done_again_because_an_onlooker_takes_long(
 ) -> None:
     """The turn of its body is over when it has its outcome."""
     slow = Slow()
-    database.interest.show(slow, True)
+    database.observers.observe(slow)
     outcomes: list[Exception | None] = []
     request = {
         "TableName": "orders",
@@ -167,7 +167,7 @@ def test_a_request_is_not_done_again_because_an_onlooker_takes_long(
     assert orjson.loads(orjson.dumps(counted))["Item"]["n"] == {"N": "1" if key == "pk" else "2"}
     assert len(outcomes) == 2
     assert len(slow.seen) == 3
-    assert database.interest.failures == 0
+    assert database.observers.failures == 0
 
 
 def test_a_request_that_cannot_be_written_is_missing_and_counted(
@@ -217,7 +217,7 @@ def test_policies_that_only_look_on_refuse_nothing_when_they_fail(
     part: str, strict: bool, status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Database.in_memory() as database:
-        database.interest.judge(Gate(USERS, SystemClock().now, strict=strict))
+        guard(database, Gate(USERS, SystemClock().now, strict=strict))
         monkeypatch.setattr(Verifier if part == "verify" else judge, part, fail)
         with running(database) as endpoint:
             assert status_of(endpoint) == status
@@ -232,7 +232,7 @@ def test_requests_that_cannot_be_logged_are_answered(part: str, monkeypatch: pyt
         with Database.in_memory() as database, running(database) as endpoint:
             assert status_of(endpoint) == 200
             assert status_of(endpoint + "/nowhere") == 404
-            assert list(database.interest.failing) == ["request log"]
+            assert list(database.observers.failing) == ["request log"]
     finally:
         logging.getLogger(REQUESTS_LOGGER).setLevel(logging.NOTSET)
 
@@ -240,7 +240,7 @@ def test_requests_that_cannot_be_logged_are_answered(part: str, monkeypatch: pyt
 def test_the_admin_plane_tells_who_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = bind_admin(0)
     with Database.in_memory() as database, running(database, admin=admin) as endpoint:
-        database.interest.show(Broken(), True)
+        database.observers.observe(Broken())
         assert status_of(endpoint) == 200
         assert status_of(endpoint) == 200
         health = orjson.loads(urlopen(f"{admin.url}/health").read())

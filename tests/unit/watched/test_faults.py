@@ -506,7 +506,7 @@ def test_rules_end_with_their_block_and_requests_are_no_longer_watched(
         assert error_of(client, "get_item", **GET)
     client.get_item(**GET)
     assert len(database.faults) == 0
-    assert database.interest.watch is None
+    assert database.observers.active is None
 
 
 def test_a_large_request_meets_faults_too(client: Any, clients: Clients, database: Database) -> None:

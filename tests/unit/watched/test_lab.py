@@ -172,7 +172,7 @@ def test_the_admin_plane_turns_it_on_and_metrics_count(database: Database) -> No
         assert ask(url, "/lab/eventual", {"seconds": -1})[0] == 400
         assert database.lab.eventual.seconds == 2
         ask(url, "/lab/eventual", {"seconds": 0})
-        assert database.interest.watch is None
+        assert database.observers.active is None
 
 
 def metrics(url: str) -> str:
@@ -188,9 +188,9 @@ MANY: list[Callable[[], Settings]] = [
 @pytest.mark.parametrize("settings", MANY)
 def test_settings_turn_it_on_from_the_start(settings: Callable[[], Settings]) -> None:
     with Database.in_memory(settings=settings(), clock=VirtualClock(frozen=True)) as database:
-        assert database.interest.watch is not None
+        assert database.observers.active is not None
     with Database.in_memory() as database:
-        assert database.interest.watch is None
+        assert database.observers.active is None
 
 
 def test_the_admin_plane_shows_the_heat_of_partitions(database: Database) -> None:

@@ -52,11 +52,11 @@ def test_nothing_is_watched_without_a_meter(database: Database) -> None:
     assert meter.running(database) is None
     begun = meter.begin(database, published())
     assert meter.running(database) is begun is meter.begin(database, published())
-    assert database.interest.watch is not None
+    assert database.observers.active is not None
     meter.end(database)
     meter.end(database)
     assert meter.running(database) is None
-    assert database.interest.watch is None
+    assert database.observers.active is None
 
 
 def test_rows_by_operation_and_index(client: Any, counting: meter.Meter) -> None:

@@ -64,7 +64,7 @@ def test_requests_before_and_after_are_not_recorded(database: Database, client: 
         client.delete_item(TableName="orders", Key=item("ada", 1))
     client.put_item(TableName="orders", Item=item("ada", 2))
     assert [entry.operation for entry in read(tmp_path / "load")] == ["DeleteItem"]
-    assert database.interest.watch is None
+    assert database.observers.active is None
 
 
 def test_the_tables_of_a_recording_can_be_made_again(database: Database, client: Any, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_recording_ends_when_its_file_is_full(database: Database, client: Any,
         assert tape.writer is not None
         tape.writer._thread.join()  # (it writes on a thread, which ends when the file is full)
         client.get_item(TableName="orders", Key=item("ada", 1))
-        assert database.interest.watch is None
+        assert database.observers.active is None
     assert tape.writer is not None
     assert tape.writer.state == "full"
     with reader.open(tmp_path / "load") as opened:
@@ -148,7 +148,7 @@ def test_a_file_that_exists_is_not_overwritten(database: Database, tmp_path: Pat
     with pytest.raises(FileExistsError), recording(database, tmp_path / "load"):
         pass
     assert (tmp_path / "load").read_text() == "precious"
-    assert database.interest.watch is None
+    assert database.observers.active is None
 
 
 def test_there_is_one_recording_at_a_time(database: Database, tmp_path: Path) -> None:

@@ -488,11 +488,11 @@ def test_a_change_of_the_throughput_counts_at_once(database: Database, clock: Ma
 def test_a_table_has_its_own_setting(clock: ManualClock) -> None:
     with Database.in_memory(clock=clock) as database:
         create(database, **provisioned(1, 1))
-        assert database.interest.watch is None
+        assert database.observers.active is None
         database.lab.throttling.set(True, "orders")
         assert passing(10, lambda n: put(database, str(n))) == 1
         database.lab.throttling.set(False, "orders")
-        assert database.interest.watch is None
+        assert database.observers.active is None
         database.lab.throttling.set(True)
         assert passing(10, lambda n: put(database, str(n))) == 10
         database.lab.throttling.set(None, "orders")

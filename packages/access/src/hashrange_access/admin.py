@@ -21,9 +21,10 @@ from starlette.responses import Response
 
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
+from hashrange.server.admin.roles import ADMIN
+from hashrange_access.judging import Gate
 from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError
 from hashrange_access.keys.records import StoredKey
-from hashrange.server.admin.roles import ADMIN
 
 T = TypeVar("T")
 
@@ -84,8 +85,8 @@ def _with_secret(key: StoredKey, secret: str) -> dict[str, Any]:
 
 async def _aside(request: Request, work: Callable[[Keyring], T]) -> T:
     """Work with the keys on a thread, because it waits for the store."""
-    gate = request.app.state.subject.database.interest.gate
-    keyring = None if gate is None else gate.keyring
+    gate = request.app.state.subject.database.observers.gate
+    keyring = gate.keyring if isinstance(gate, Gate) else None
     if keyring is None:
         raise HTTPException(400, "the server has no keys: start it with --auth soft or --auth strict")
     try:

@@ -21,5 +21,4 @@ RING: Final = Ring(
     parts={"judging": "hashrange_access.judging:Judging"},
     testing={"policy": "hashrange_access.testing:policy"},
     forms="hashrange_access.sts:answered",
-    findings="hashrange_access.findings:findings",
 )

@@ -9,10 +9,45 @@ from typing import Any
 
 import orjson
 
+from hashrange.database import Database
 from hashrange_access.judging import Identified
 from hashrange_access.policies import Principal, Uses, parse
 from hashrange_access.policies.requests import root_arn
 from hashrange_access.users import Identity
+
+
+class Policy:
+    """The policy of a block: the identity of its user, and the judging of the requests to its database."""
+
+    def __init__(self, identified: Callable[[str], Identified], uses: Uses | None, path: Any) -> None:
+        self.identified = identified
+        self._uses = uses
+        self._path = path
+
+    def begin(self, database: Database) -> None:
+        """Begin to judge."""
+        database.part("access", "judging").begin()
+
+    def end(self, database: Database) -> None:
+        """End it, and write what was recorded."""
+        database.part("access", "judging").end()
+        if self._uses is not None:
+            write(self._uses, self._path)
+
+
+def policy(
+    documents: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None,
+    user: str,
+    record: str | os.PathLike[str] | None,
+) -> Policy:
+    """The policy of `documents`, for a user; or the recording of one into the file `record`.
+
+    Raises ValueError for a document that is not a policy.
+    """
+    if documents is not None:
+        return Policy(user_with(documents, user), None, None)
+    uses = Uses()
+    return Policy(user_recorded(uses), uses, record)
 
 
 def user_with(

@@ -44,6 +44,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hashrange.files import regular
+from hashrange.server.admin.roles import OPERATOR_ROLES
 from hashrange_access import plain_yaml
 from hashrange_access.policies import Policy, PolicyError, Principal, parse
 from hashrange_access.policies.requests import root_arn
@@ -65,13 +66,6 @@ _SECONDS: Final = re.compile(r"[0-9]{1,6}")
 _SECRET_CHARS_MIN: Final = 8
 _RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 
-READ: Final = "read"
-WRITE: Final = "write"
-ADMIN: Final = "admin"
-OPERATOR_ROLES: Final = (READ, WRITE, ADMIN)
-"""The roles on the admin plane; each may do what those before it may."""
-NOBODY: Final = "none"
-"""What stands for the role of those who have none."""
 
 Node = Mapping[str, Any]
 

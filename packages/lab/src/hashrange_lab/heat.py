@@ -24,14 +24,14 @@ from hashrange.clock import Clock, SystemClock
 from hashrange.encoding import partition_of_one
 from hashrange.insights.sketch import Count, Sketch
 from hashrange.insights.throttled import throttled
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.targets import Target, name_in, targets_of_any
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.tables.definitions import catalog
-from hashrange.watching.interest import Interest
-from hashrange.watching.sights import Sight
 
 PARTS: Final = 16
 KEYS_MAX: Final = 500
@@ -78,14 +78,14 @@ class Warmth:
         return sum(self.reads) + sum(self.writes) + self.others
 
 
-class Heat:
+class Heat(Observer):
     """The counts of one database since `since`, of `seen` requests. Thread-safe. `names` are the partition
     keys of tables and indexes, as far as `learn` has looked them up; those of the tables in `unknown` are
     still to be looked up. `is_over` returns whether the server has stopped, so that nobody looks any more."""
 
     def __init__(
         self,
-        interest: Interest,
+        observe: Callable[[Observer, bool], None],
         settings: Settings,
         is_over: Callable[[], bool],
         clock: Clock = SystemClock(),  # noqa: B008 (stateless)
@@ -94,7 +94,7 @@ class Heat:
         self.seen = 0
         self.names: dict[Place, str] = {}
         self.unknown: set[Place] = set()
-        self._interest = interest
+        self._observe = observe
         self._settings = settings
         self._is_over = is_over
         self._clock = clock
@@ -112,11 +112,11 @@ class Heat:
             self.since = self._clock.now()
             self.seen = 0
             self.names = {}
-        self._interest.show(self, True)
+        self._observe(self, True)
 
     def end(self) -> None:
         """Count no longer."""
-        self._interest.show(self, False)
+        self._observe(self, False)
         with self._lock:
             self._clear()
 
@@ -145,20 +145,20 @@ class Heat:
         with self._lock:
             self.names |= learnt
 
-    def see(self, sight: Sight) -> None:
+    def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
         if self._is_over():
-            self._interest.show(self, False)  # (the database may be used further)
+            self._observe(self, False)  # (the database may be used further)
             return
-        if sight.caller.access_key == OPERATOR or sight.operation not in _CONSUMERS:
+        if seen.caller.access_key == OPERATOR or seen.operation not in _CONSUMERS:
             return
-        named = targets_of_any(sight.operation, sight.request)
+        named = targets_of_any(seen.operation, seen.request)
         if not named:
             return
-        scope = scope_of(sight.caller.account_id, sight.caller.region, self._settings)
-        is_write = _is_write(sight)
-        refused = throttled(sight, named)
-        changed = _changed_indexes(sight) if is_write else set()
+        scope = scope_of(seen.caller.account_id, seen.caller.region, self._settings)
+        is_write = _is_write(seen)
+        refused = throttled(seen, named)
+        changed = _changed_indexes(seen) if is_write else set()
         with self._lock:
             self.seen += 1
             for target in named:
@@ -214,15 +214,15 @@ class Heat:
             return self._keys.most_frequent(number)
 
 
-def _changed_indexes(sight: Sight) -> set[tuple[str, str]]:
+def _changed_indexes(seen: ObservedRequest) -> set[tuple[str, str]]:
     """The tables and global indexes that a write changed."""
-    return {(name_in(part.table_name), index) for part in sight.bill for index in part.global_ if part.writes}
+    return {(name_in(part.table_name), index) for part in seen.bill for index in part.global_ if part.writes}
 
 
-def _is_write(sight: Sight) -> bool:
-    entry = REGISTRY[sight.operation]
+def _is_write(seen: ObservedRequest) -> bool:
+    entry = REGISTRY[seen.operation]
     try:
-        return entry.is_write(sight.request)
+        return entry.is_write(seen.request)
     except (AttributeError, KeyError, TypeError):  # the request is wrong
         return entry.writes
 

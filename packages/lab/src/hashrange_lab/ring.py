@@ -15,7 +15,8 @@ RING: Final = Ring(
             "hashrange_lab.commands.costs:command",
         ),
         "load": Command(
-            "Put the load of a named mix on an endpoint, and measure it.", "hashrange_lab.commands.load:command"
+            "Put the load of a named mix on an endpoint, and measure it.",
+            "hashrange_lab.commands.load:command",
         ),
         "record": Command(
             "Record the requests to a running server.", "hashrange_lab.commands.record:command"
@@ -29,7 +30,9 @@ RING: Final = Ring(
     },
     serving="hashrange_lab.commands.serving:PART",
     endpoints="hashrange_lab.admin:ENDPOINTS",
-    pages="hashrange_lab.pages:PAGES",
     metrics="hashrange_lab.behaviour.metrics:families_of",
-    parts={"lab": "hashrange_lab.behaviour:Lab"},
+    parts={
+        "lab": "hashrange_lab.behaviour:Lab",
+        "recordings": "hashrange_lab.recordings.recording:Recordings",
+    },
 )

@@ -67,6 +67,18 @@ read body, like each group of bodies that wrote nothing, reads from one such sna
 Only this package imports psycopg. Refuses to know: what records mean.
 """
 
-from hashrange_postgres.engine import CACHE_BYTES, PostgresEngine
+from typing import TYPE_CHECKING, Any
 
 __all__ = ["CACHE_BYTES", "PostgresEngine"]
+
+if TYPE_CHECKING:
+    from hashrange_postgres.engine import CACHE_BYTES, PostgresEngine
+else:
+
+    def __getattr__(name: str) -> Any:
+        # (the driver loads slowly, and the ring is found before anybody wants the engine)
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from hashrange_postgres import engine
+
+        return getattr(engine, name)

@@ -13,5 +13,4 @@ RING: Final = Ring(
     about="several servers over one PostgreSQL",
     serving="hashrange_postgres.serving:PART",
     stores={"postgresql": _STORES, "postgres": _STORES},
-    findings="hashrange_postgres.findings:findings",
 )

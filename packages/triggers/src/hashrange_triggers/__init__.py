@@ -25,21 +25,8 @@ it gets a record twice. Triggers use only the public API, so they work with tabl
 boto3.
 """
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Callable
-from typing import Any
-
-from hashrange.clock import Clock, SystemClock
-from hashrange_triggers.checkpoints import DEFAULT_TABLE
-from hashrange_triggers.delivery import Policy
-from hashrange_triggers.events import Context, Event
-from hashrange_triggers.filters import InvalidPattern
-from hashrange_triggers.functions import adapt, load
-from hashrange_triggers.shard import Batching
-from hashrange_triggers.source import SERVICE_ERRORS, Clients, TriggerError, connect
-from hashrange_triggers.worker import Options, Totals, Worker
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __all__ = [
     "DEFAULT_TABLE",
@@ -59,26 +46,39 @@ __all__ = [
     "run",
 ]
 
+_MODULES = {
+    "DEFAULT_TABLE": "hashrange_triggers.checkpoints",
+    "SERVICE_ERRORS": "hashrange.cli.remote.clients",
+    "Batching": "hashrange_triggers.shard",
+    "Clients": "hashrange.cli.remote.clients",
+    "Context": "hashrange_triggers.events",
+    "Event": "hashrange_triggers.events",
+    "InvalidPattern": "hashrange_triggers.filters",
+    "Options": "hashrange_triggers.worker",
+    "Policy": "hashrange_triggers.delivery",
+    "Totals": "hashrange_triggers.worker",
+    "TriggerError": "hashrange_triggers.source",
+    "Worker": "hashrange_triggers.worker",
+    "connect": "hashrange.cli.remote.clients",
+    "load": "hashrange_triggers.functions",
+    "run": "hashrange_triggers.running",
+}
 
-def run(
-    table: str,
-    function: Callable[..., Any],
-    *,
-    options: Options | None = None,
-    clients: Clients | None = None,
-    endpoint_url: str | None = None,
-    region: str | None = None,
-    stop: threading.Event | None = None,
-    clock: Clock = SystemClock(),  # noqa: B008 (stateless)
-) -> Totals:
-    """Call `function` with the changes of `table` until `stop` is set. Returns the totals of the work.
+if TYPE_CHECKING:
+    from hashrange.cli.remote.clients import SERVICE_ERRORS, Clients, connect
+    from hashrange_triggers.checkpoints import DEFAULT_TABLE
+    from hashrange_triggers.delivery import Policy
+    from hashrange_triggers.events import Context, Event
+    from hashrange_triggers.filters import InvalidPattern
+    from hashrange_triggers.functions import load
+    from hashrange_triggers.running import run
+    from hashrange_triggers.shard import Batching
+    from hashrange_triggers.source import TriggerError
+    from hashrange_triggers.worker import Options, Totals, Worker
+else:
 
-    `function` takes an event, or an event and a context; if it raises, the batch has failed. The trigger's
-    default name consists of the names of function and table. Without `clients` it uses clients of the server
-    at `endpoint_url`, or of AWS. Raises `TriggerError` if the table has no stream.
-    """
-    if options is None:
-        name = f"{function.__module__}:{getattr(function, '__qualname__', type(function).__name__)}@{table}"
-        options = Options(name)
-    worker = Worker(clients or connect(endpoint_url, region), table, adapt(function), options, clock=clock)
-    return worker.run(stop or threading.Event())
+    def __getattr__(name):
+        # (the ring is found before anybody wants boto3, which loads slowly)
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_MODULES[name]), name)

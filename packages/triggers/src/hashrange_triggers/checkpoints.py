@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from hashrange_triggers.source import Clients, error_code
+from hashrange.cli.remote.clients import Clients, error_code
 
 _log = logging.getLogger("hashrange_triggers")
 

@@ -23,11 +23,11 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from hashrange.cli.remote.clients import Clients
 from hashrange.files.durable import private, sync, sync_directory
 from hashrange_triggers.checkpoints import create_table
 from hashrange_triggers.delivery import Reason
 from hashrange_triggers.events import Record, created_at, sequence_of
-from hashrange_triggers.source import Clients
 
 TABLE_PREFIX: Final = "table:"
 

@@ -13,17 +13,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from hashrange.cli.remote.clients import Clients
 from hashrange.clock import Clock, SystemClock, has_come
 from hashrange_triggers.events import Record, sequence_of
-from hashrange_triggers.source import (
-    PAGE_RECORDS_MAX,
-    Clients,
-    Cursor,
-    Start,
-    TriggerError,
-    shards_of,
-    table_streams,
-)
+from hashrange_triggers.source import PAGE_RECORDS_MAX, Cursor, Start, TriggerError, shards_of, table_streams
 
 _DISCOVER_SECONDS: Final = 5.0
 

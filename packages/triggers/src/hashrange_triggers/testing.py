@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from hashrange.clock import Clock
 from hashrange.errors import ResourceNotFoundException, TrimmedDataAccessException
+from hashrange.testing.database import NoStream
 from hashrange_triggers import filters
 from hashrange_triggers.delivery import Attempt, PartialFailure, Policy, Reason
 from hashrange_triggers.events import Context, Record, sequence_of

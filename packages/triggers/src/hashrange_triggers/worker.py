@@ -16,6 +16,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hashrange.cli.remote import clients as remote
+from hashrange.cli.remote.clients import Clients
 from hashrange.clock import Clock, SystemClock, has_come
 from hashrange_triggers import failures, source
 from hashrange_triggers.checkpoints import DEFAULT_TABLE, Checkpoint, Checkpoints
@@ -25,7 +27,7 @@ from hashrange_triggers.events import Context, Record, created_at
 from hashrange_triggers.filters import Predicate
 from hashrange_triggers.functions import Function
 from hashrange_triggers.shard import Batching, Handling, ShardRun
-from hashrange_triggers.source import Clients, Cursor, ShardInfo, Start, StreamInfo, TriggerError
+from hashrange_triggers.source import Cursor, ShardInfo, Start, StreamInfo, TriggerError
 
 _log = logging.getLogger("hashrange_triggers")
 
@@ -183,14 +185,14 @@ class Worker:
             shard.troubles = 0
         except Exception as error:
             # Records that nobody keeps stay, and the shard waits: somebody may mend the destination.
-            if not source.is_transient(error) and not isinstance(error, failures.Unkept):
+            if not remote.is_transient(error) and not isinstance(error, failures.Unkept):
                 raise
             shard.troubles += 1
             shard.due = now + self._pause(shard.place, error, shard.troubles)
 
     def _pause(self, where: str, error: Exception, times: int) -> float:
         seconds = min(0.5 * 2.0 ** min(times, 10), _PAUSE_SECONDS_MAX)
-        fields = {"where": where, "error": source.explain(error), "again_in_seconds": seconds}
+        fields = {"where": where, "error": remote.explain(error), "again_in_seconds": seconds}
         if isinstance(error, failures.Unkept):
             _log.error("records that were given up cannot be stored", extra={"fields": fields})
         else:
@@ -233,7 +235,7 @@ class Worker:
         try:
             self._discover(now)
         except Exception as error:
-            if not source.is_transient(error):
+            if not remote.is_transient(error):
                 raise
             self._troubles += 1
             return self._pause(self._table, error, self._troubles)
@@ -331,7 +333,7 @@ class Worker:
             try:
                 self._destination.keep(failure)
             except Exception as error:
-                raise failures.Unkept(source.explain(error)) from error
+                raise failures.Unkept(remote.explain(error)) from error
 
     def _report(self, context: str, attempt: Attempt, record: Record | None) -> None:
         with self._lock:
@@ -366,7 +368,7 @@ class Worker:
             try:
                 shard.run.save()
             except Exception as error:
-                fields = {"shard": shard.place, "error": source.explain(error)}
+                fields = {"shard": shard.place, "error": remote.explain(error)}
                 _log.error("the last records will be delivered again", extra={"fields": fields})
             shard.run.close()
         if self._pool is not None:

@@ -12,8 +12,8 @@ import click
 from hashrange.cli.pulling import copying
 from hashrange.cli.pulling.naming import Wanted, names, wanted
 from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
+from hashrange.cli.remote.connecting import connect
 from hashrange.cli.remote.progress import bar
-from hashrange_triggers.commands.trigger import connect
 
 _EPILOG: Final = """\b
 Examples:
@@ -109,7 +109,7 @@ def _check_target(endpoint_url: str, source_url: str) -> None:
 def _target(endpoint_url: str, region: str, profile: str | None) -> Any:
     """A client of the server here. The account's credentials are not sent to it, unless they choose an
     account there."""
-    from hashrange_triggers.source import INVENTED
+    from hashrange.cli.remote.clients import INVENTED
 
     own = _ACCOUNT.fullmatch(os.environ.get("AWS_ACCESS_KEY_ID", "")) is not None
     credentials = None if own or profile is not None else INVENTED
@@ -120,7 +120,7 @@ class _Pull:
     """The tables of one region, from the client `source` to the client `target`."""
 
     def __init__(self, source: Any, target: Any, items_max: int, dry_run: bool) -> None:
-        from hashrange_triggers.source import SERVICE_ERRORS, explain
+        from hashrange.cli.remote.clients import SERVICE_ERRORS, explain
 
         self._explain, self._refusals = explain, SERVICE_ERRORS
         self._source, self._target = source, target

@@ -31,7 +31,6 @@ _DEFAULTS: Final = {
     "s3_endpoint": "none",
     "kinesis_endpoint": "none",
     "eventual_reads": "none",
-    "record_dir": "none",
     "backup_dir": "backups in the data directory; none without one",
 }
 

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,19 @@ import orjson
 
 from hashrange.clock import show_moment
 from hashrange.files.durable import private, sync
-from hashrange_access.audit.entries import Ended, KeyNames, fields_of, incomplete_fields_of
+from hashrange.operations.context import Caller
+from hashrange_access.audit.entries import (
+    ALLOWED,
+    DENIED,
+    UNSIGNED,
+    Ended,
+    KeyNames,
+    Note,
+    code_of,
+    fields_of,
+    incomplete_fields_of,
+    note,
+)
 
 ENTRIES_MAX: Final = 20_000
 """The most entries that wait to be written."""
@@ -95,6 +107,29 @@ class AuditLog:
         self._entries.append(entry)
         if not self._wake.is_set():
             self._wake.set()
+
+    def note(self, caller: Caller, operation: str, request: Mapping[str, Any], peer: str) -> Note:
+        """What is known of a request, which may have any form."""
+        return note(operation, dict(request), caller, peer)
+
+    def ended(self, noted: object, error: Exception | None, request_id: str) -> None:
+        """Write soon that a request has ended."""
+        assert isinstance(noted, Note)
+        self.add(Ended(noted, self._now(), code_of(error), request_id))
+
+    def refused(self, operation: str, access_key: str, code: str, peer: str, request_id: str) -> None:
+        """Write soon that a request was refused before it was a call."""
+        caller = Caller(account_id="", access_key=access_key)
+        self.add(Ended(Note(caller, operation, (), peer), self._now(), code, request_id))
+
+    def operated(
+        self, operation: str, by: Mapping[str, Any], peer: str, status: int, *, denied: bool
+    ) -> None:
+        """Write soon that a request to the admin plane was answered."""
+        decision = DENIED if denied else ALLOWED if by["verified"] else UNSIGNED
+        self.event(
+            event="admin", source=peer, who=by, operation=operation, decision=decision, result=status
+        )
 
     def event(self, **fields: Any) -> None:
         """Write another entry than that of a request soon."""

@@ -1,25 +1,32 @@
-"""The gate of a server, from its options: `guard`. `refuse_if_open` keeps a server from being open to other
-machines by accident."""
+"""The part of access in `hashrange serve`: its options, and the gate, the limits and the audit log that they
+ask for."""
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hashrange.cli.serving.options import option
+from hashrange import __version__
+from hashrange.cli.serving.options import Number, option
 from hashrange.clock import SystemClock
-from hashrange.database import Database
+from hashrange.database import Caller, Database
+from hashrange.operations.context import scope_of
+from hashrange.rings import ServingPart, Starting
 from hashrange.storage.capabilities import Remote
+from hashrange.storage.failures import StorageError
+from hashrange.tables.definitions import catalog
 
 if TYPE_CHECKING:
+    from hashrange_access.audit import AuditLog
+    from hashrange_access.judging.gate import Gate
     from hashrange_access.keys import Vault
+    from hashrange_access.rates import Limiter
     from hashrange_access.users import Users
 
 OFF: Final = "off"
@@ -31,84 +38,114 @@ KEY_FILE: Final = "access.key"
 _FILE: Final = click.Path(path_type=Path, dir_okay=False)
 _KEY_ID: Final = re.compile(r"\w{4,128}", re.ASCII)
 _SECRET_CHARS_MIN: Final = 8
-_TOKEN_BYTES: Final = 24
 
 
-def options(function: Any) -> Any:
-    """The options of `hashrange serve` that say who has access."""
-    for decorate in reversed((
-        option(
-            "--auth",
-            type=click.Choice(MODES),
-            default=OFF,
-            help="Who has access: everybody; everybody, but what strict would refuse is logged; those with a "
-            "key, as their policies say.",
-        ),
-        option(
-            "--insecure",
-            is_flag=True,
-            help="Serve other machines without --auth strict; see `--host`.",
-        ),
-        option(
-            "--users",
-            type=_FILE,
-            metavar="FILE",
-            help="Accounts, users, keys and policies; a file in YAML or JSON, which is read again when it "
-            "changes, see docs/access.md.  [default: none]",
-        ),
-        option(
-            "--key-file",
-            type=_FILE,
-            metavar="FILE",
-            help="The key that encrypts stored keys and sessions; all servers over a store need the same. "
-            "With --postgres there are neither without it.  "
-            f"[default: {KEY_FILE} in the data directory]",
-        ),
-        option(
-            "--root-access-key-id",
-            default="",
-            metavar="ID",
-            help="Access key of the root user; of --account-id, or of the only account of --users.  "
-            "[default: none]",
-        ),
-        option(
-            "--root-secret-access-key",
-            default="",
-            metavar="SECRET",
-            help="Its secret. Use the variable: other users of the machine can read options.  "
-            "[default: none]",
-        ),
-    )):
-        function = decorate(function)
-    return function
+_OPTIONS: Final = (
+    option(
+        "--auth",
+        type=click.Choice(MODES),
+        default=OFF,
+        help="Who has access: everybody; everybody, but what strict would refuse is logged; those with a "
+        "key, as their policies say.",
+    ),
+    option(
+        "--users",
+        type=_FILE,
+        metavar="FILE",
+        help="Accounts, users, keys and policies; a file in YAML or JSON, which is read again when it "
+        "changes, see docs/access.md.  [default: none]",
+    ),
+    option(
+        "--key-file",
+        type=_FILE,
+        metavar="FILE",
+        help="The key that encrypts stored keys and sessions; all servers over a store need the same. "
+        "With --postgres there are neither without it.  "
+        f"[default: {KEY_FILE} in the data directory]",
+    ),
+    option(
+        "--root-access-key-id",
+        default="",
+        metavar="ID",
+        help="Access key of the root user; of --account-id, or of the only account of --users.  "
+        "[default: none]",
+    ),
+    option(
+        "--root-secret-access-key",
+        default="",
+        metavar="SECRET",
+        help="Its secret. Use the variable: other users of the machine can read options.  "
+        "[default: none]",
+    ),
+    option(
+        "--audit-log",
+        type=_FILE,
+        metavar="FILE",
+        help="Log of who did what, in lines of JSON. Keys of items are hashed, other values never "
+        "written; see docs/audit.md.  [default: none]",
+    ),
+    option(
+        "--audit-log-bytes",
+        type=Number(int, 1),
+        metavar="BYTES",
+        default=100 * 1024 * 1024,
+        help="Size at which the audit log goes on in a new file.",
+    ),
+    option(
+        "--audit-log-files",
+        type=Number(int, 1),
+        metavar="NUMBER",
+        default=10,
+        help="How many files of the audit log are kept.",
+    ),
+    option(
+        "--requests-per-second-max",
+        type=Number(float, 0),
+        metavar="NUMBER",
+        help="The most requests per second of each access key; more are refused with "
+        "ThrottlingException.  [default: no limit]",
+    ),
+    option(
+        "--requests-burst",
+        type=Number(float, 1),
+        metavar="NUMBER",
+        help="How many requests a limited key may make at once.  [default: those of a second]",
+    ),
+)
 
 
-def refuse_if_open(host: str, given: Mapping[str, Any], *, is_open: bool) -> None:
-    """Refuse to start a server that everybody could use over the network. Raises UsageError."""
-    if is_open and given["auth"] != STRICT and not given["insecure"]:
-        raise click.UsageError(
-            f"With --host {host} other machines could reach the server, and everybody could read and change "
-            "all data. Add --auth strict, which lets only those in who have a key, or --insecure, if you "
-            "trust every machine that can reach it."
-        )
+class AccessPart(ServingPart):
+    """Access, in a server."""
+
+    options = _OPTIONS
+
+    def asks_for_keys(self, given: Mapping[str, Any]) -> bool:
+        """Whether --auth is strict."""
+        return bool(given["auth"] == STRICT)
+
+    def begin(self, starting: Starting) -> None:
+        """Judge and limit the requests to a database, and log who makes them. Raises ClickException."""
+        gate = gate_of(starting)
+        limiter = limiter_of(starting.given, has_users=gate is not None)
+        if gate is not None:
+            from hashrange_access.judging import guard
+
+            gate.limiter = limiter
+            guard(starting.database, gate)
+        elif limiter is not None:
+            from hashrange_access.judging.gate import LimitingGate
+
+            starting.database.observers.guard(LimitingGate(limiter))
+        starting.audit = audit_of(starting)
 
 
-def guard(
-    database: Database,
-    given: Mapping[str, Any],
-    data_dir: Path | None,
-    account_id: str,
-    stack: ExitStack,
-    *,
-    can_make: bool,
-    secure: bool = False,
-) -> Callable[[], None] | None:
-    """Judge the requests to a database as the options say, and watch over the users and keys until `stack`
-    ends; returns what reads the users file again, None if there is none.
+PART: Final = AccessPart()
 
-    `can_make`: somebody knows the token of the admin plane, over which keys can be made. `secure`: requests
-    come by TLS. Raises ClickException.
-    """
+
+def gate_of(starting: Starting) -> Gate | None:
+    """The gate of a server, None with --auth off; watches over the users and keys until the server ends.
+    Raises ClickException."""
+    given, database, stack = starting.given, starting.database, starting.stack
     auth = given["auth"]
     if auth == OFF:
         for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
@@ -125,11 +162,11 @@ def guard(
     from hashrange_access.sts import Tokens
 
     def load() -> Users:
-        return _users(given, account_id, separate=database.settings.separate_accounts)
+        return _users(given, starting.account_id, separate=database.settings.separate_accounts)
 
     now = SystemClock().now
     watcher = Watcher(given["users"], load)
-    vault = _vault(database, given["key_file"], data_dir)
+    vault = _vault(database, given["key_file"], starting.data_dir)
     try:
         directory = Directory(watcher.first())
         if given["key_file"] is not None:
@@ -138,20 +175,16 @@ def guard(
         raise click.ClickException(str(error)) from error
     keyring = Keyring(database.engine, vault, directory, now)
     keyring.refresh()
-    _check_somebody(auth, directory, can_make=can_make and not _lacks_key_file(database, given["key_file"]))
+    can_make = starting.has_token and not _lacks_key_file(database, given["key_file"])
+    _check_somebody(auth, directory, can_make=can_make)
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
     tokens = Tokens(vault, directory)
-    gate = Gate(directory, now, strict=auth == STRICT, secure=secure, tokens=tokens, keyring=keyring)
-    database.interest.judge(gate)
+    gate = Gate(directory, now, strict=auth == STRICT, secure=starting.secure, tokens=tokens, keyring=keyring)
     stack.callback(watcher.watch(directory, keyring))
-    return watcher.ask if given["users"] is not None else None
-
-
-def new_token(given: Mapping[str, Any], log_format: str) -> str:
-    """A token for the admin plane with --auth strict, because whoever may use the plane can make keys of the
-    root user; "" with the other modes, and where nobody would see the token."""
-    return secrets.token_urlsafe(_TOKEN_BYTES) if given["auth"] == STRICT and log_format == "text" else ""
+    if given["users"] is not None:
+        starting.reload = watcher.ask
+    return gate
 
 
 def _users(given: Mapping[str, Any], account_id: str, *, separate: bool) -> Users:
@@ -220,3 +253,45 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
         "HASHRANGE_ADMIN_TOKEN, makes the first.",
         err=True,
     )
+
+
+def limiter_of(given: Mapping[str, Any], *, has_users: bool) -> Limiter | None:
+    """What limits the requests of keys, as --requests-per-second-max and the users file say."""
+    per_second, burst = given["requests_per_second_max"], given["requests_burst"]
+    if per_second == 0:
+        raise click.UsageError("--requests-per-second-max is 0; without the option there is no limit.")
+    if per_second is None and not has_users:
+        if burst is not None:
+            raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")
+        return None
+    from hashrange_access.rates import Limiter
+
+    return Limiter(per_second, burst, time.monotonic)
+
+
+def audit_of(starting: Starting) -> AuditLog | None:
+    """The audit log of --audit-log, which is open until the server ends. Raises ClickException."""
+    given, database = starting.given, starting.database
+    path = given["audit_log"]
+    if path is None:
+        return None
+    from hashrange_access.audit import AuditError, AuditLog
+
+    def key_names(table: str, caller: Caller) -> tuple[str, ...] | None:
+        scope = scope_of(caller.account_id, caller.region, database.settings)
+        try:
+            described = database.engine.read(lambda reader: catalog.find(reader, table, scope))
+        except StorageError:
+            return None
+        if described is None:
+            return None
+        return tuple(attribute.name for attribute in (*described.key.partition, *described.key.sort))
+
+    bytes_max, files_max = given["audit_log_bytes"], given["audit_log_files"]
+    log = AuditLog(path, SystemClock().now, key_names, bytes_max=bytes_max, files_max=files_max)
+    try:
+        log.open(__version__)
+    except AuditError as error:
+        raise click.ClickException(str(error)) from error
+    starting.stack.callback(log.close)
+    return log

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 from hashrange.credentials import SOURCE
 from hashrange.errors import AccessDeniedException, ServiceError
 from hashrange.operations.context import Caller
+from hashrange.server.admin.roles import ADMIN, SERVICE
 from hashrange_access.directory import Directory
 from hashrange_access.judging.judge import WOULD_REFUSE, Identified
+from hashrange_access.rates import Limiter
 from hashrange_access.signatures import Key, Verifier
-from hashrange_access.signing import OPERATORS
 from hashrange_access.users import Identity, Users
-from hashrange.server.admin.roles import ADMIN
 
 if TYPE_CHECKING:
     from hashrange_access.keys import Keyring
@@ -38,19 +38,59 @@ _KEYS_OF_HEADERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """A user who may use the admin plane by a key, with a role of `access.users.OPERATOR_ROLES`."""
+    """A user who may use the admin plane by a key, with a role of `server.admin.roles`."""
 
     key: Key
     arn: str
     role: str
 
+    @property
+    def key_id(self) -> str:
+        """The id of the key."""
+        return self.key.id
+
+
+class LimitingGate:
+    """The gate of a server that serves everybody, and limits how many requests a key makes."""
+
+    identifies = False
+    strict = False
+
+    def __init__(self, limiter: Limiter) -> None:
+        self._limiter = limiter
+
+    def admit(
+        self,
+        caller: Caller,
+        method: bytes,
+        target: bytes,
+        headers: Mapping[bytes, bytes],
+        body: bytes | bytearray,
+    ) -> Caller:
+        """The caller. Raises ThrottlingException."""
+        self._limiter.take(caller)
+        return caller
+
+    def operator(
+        self, method: bytes, target: bytes, headers: Mapping[bytes, bytes], body: bytes | bytearray
+    ) -> Operator:
+        """Nobody. Raises AccessDeniedException."""
+        raise AccessDeniedException("the server has no users: start it with --auth")
+
+    def still_operates(self, operator: object) -> bool:
+        """Nobody does."""
+        return False
+
 
 class Gate:
     """Identifies callers by their signatures. `now` is the machine's time in epoch seconds. Thread-safe.
 
-    `users` are the users, or the directory that looks them up. `secure`: the server speaks TLS. `tokens`
-    reads the tokens of sessions, `keyring` holds the keys of the store; None if the server has none.
+    `limiter` counts the requests. `users` are the users, or the directory that looks them up. `secure`: the
+    server speaks TLS. `tokens` reads the tokens of sessions, `keyring` holds the keys of the store; None if
+    the server has none.
     """
+
+    identifies = True
 
     def __init__(
         self,
@@ -64,6 +104,7 @@ class Gate:
     ) -> None:
         self.directory = users if isinstance(users, Directory) else Directory(users)
         self.strict = strict
+        self.limiter: Limiter | None = None
         self.tokens = tokens
         self.keyring = keyring
         self._now = now
@@ -77,14 +118,16 @@ class Gate:
     ) -> Operator:
         """Who has signed a request to the admin plane. Raises the errors of `Verifier.verify`, and
         AccessDeniedException for a user without a role there."""
-        key = self.signer(OPERATORS, method, target, headers, body)
+        key = self.signer(SERVICE, method, target, headers, body)
         arn, role = key.owner.principal.arn, _role(key.owner)
         if not role:
             raise AccessDeniedException(f"{arn} has no role on the admin plane")
         return Operator(key, arn, role)
 
-    def still_operates(self, operator: Operator) -> bool:
+    def still_operates(self, operator: object) -> bool:
         """Whether an operator's key counts at the moment, and gives the same role."""
+        if not isinstance(operator, Operator):
+            return False
         was = operator.key
         key = self.directory.get(was.id)
         if key is None and was.token and self.tokens is not None:
@@ -92,6 +135,21 @@ class Gate:
         if key is None or key.secret != was.secret or _role(key.owner) != operator.role:
             return False
         return key.expires is None or self._now() < key.expires
+
+    def admit(
+        self,
+        caller: Caller,
+        method: bytes,
+        target: bytes,
+        headers: Mapping[bytes, bytes],
+        body: bytes | bytearray,
+    ) -> Caller:
+        """The caller, identified, and counted by the limiter. Raises as `identified`, and
+        ThrottlingException."""
+        caller = self.identified(caller, method, target, headers, body)
+        if self.limiter is not None:
+            self.limiter.take(caller)
+        return caller
 
     def identified(
         self,

@@ -9,7 +9,7 @@
 It is loaded at the first request that is a form: see `protocol.Wire`.
 """
 
-from hashrange_access.sts.service import Sent, answered
+from hashrange_access.sts.service import answered
 from hashrange_access.sts.tokens import Tokens
 
-__all__ = ["Sent", "Tokens", "answered"]
+__all__ = ["Tokens", "answered"]

@@ -7,9 +7,10 @@ serialization".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from xml.etree import ElementTree
+
+from hashrange.rings import Formed
 
 NAMESPACE: Final = "https://sts.amazonaws.com/doc/2011-06-15/"
 
@@ -27,33 +28,22 @@ class StsError(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer to a request: the status and the body. `error` is the code of its error, or "";
-    `request_id` the id that the body names."""
-
-    status: int
-    body: bytes
-    error: str
-    request_id: bytes
-
-
-def succeeded(action: str, result: Result, request_id: bytes) -> Answered:
+def succeeded(action: str, result: Result, request_id: bytes) -> Formed:
     """The answer to an action that succeeded."""
     root = ElementTree.Element(f"{action}Response", {"xmlns": NAMESPACE})
     _add(ElementTree.SubElement(root, f"{action}Result"), result)
     _add(ElementTree.SubElement(root, "ResponseMetadata"), {"RequestId": request_id.decode()})
-    return Answered(200, ElementTree.tostring(root), "", request_id)
+    return Formed(200, ElementTree.tostring(root), "", request_id)
 
 
-def failed(error: StsError, request_id: bytes) -> Answered:
+def failed(error: StsError, request_id: bytes) -> Formed:
     """The answer to a request that is refused."""
     root = ElementTree.Element("ErrorResponse", {"xmlns": NAMESPACE})
     kind = "Sender" if error.status < 500 else "Receiver"
     members = {"Type": kind, "Code": error.code, "Message": error.message}
     _add(ElementTree.SubElement(root, "Error"), members)
     _add(root, {"RequestId": request_id.decode()})
-    return Answered(error.status, ElementTree.tostring(root), error.code, request_id)
+    return Formed(error.status, ElementTree.tostring(root), error.code, request_id)
 
 
 def _add(parent: ElementTree.Element, members: Result) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from hashrange.errors import ServiceError
 from hashrange.operations.context import Caller
+from hashrange.rings import Formed, Sent
 from hashrange_access.judging.gate import Gate
 from hashrange_access.sts import operations, parameters
-from hashrange_access.sts.answers import Answered, Result, StsError, failed, succeeded
+from hashrange_access.sts.answers import Result, StsError, failed, succeeded
 from hashrange_access.sts.operations import OPERATIONS, Asker, Desk
 from hashrange_access.sts.parameters import Form
 from hashrange_access.users import root_of
@@ -32,28 +33,20 @@ _ERRORS: Final[Mapping[str, tuple[str, int]]] = {
 _log = logging.getLogger("hashrange.access")
 
 
-class Sent(NamedTuple):
-    """A request as it was sent. The names of headers are in lower case."""
-
-    method: bytes
-    target: bytes
-    headers: Mapping[bytes, bytes]
-    body: bytes | bytearray
-
-
 def answered(
     sent: Sent,
     caller: Callable[[], Caller],
-    gate: Gate | None,
+    gate: Any,
     now: Callable[[], float],
     request_id: bytes,
-) -> Answered | None:
+) -> Formed | None:
     """The answer to a request; None for a form that is no request to STS.
 
     `caller` is who the request's credentials say that he is; it may raise the errors of
-    `protocol.Wire.read`. `now` is the machine's time in epoch seconds.
+    `protocol.Wire.read`. `gate` is that of the server. `now` is the machine's time in epoch seconds.
     """
     form = parameters.read(sent.body)
+    gate = gate if isinstance(gate, Gate) else None
     if form is None or not form.is_of_sts:
         return None
     try:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from hashrange.clock import show_moment
 from hashrange.prices import RATES, Book, Rate, UnknownRegion
+from hashrange.prices.money import Money
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.aside import aside
 from hashrange_console import looks
@@ -22,7 +23,6 @@ from hashrange_console.reach import Refused, View
 from hashrange_lab.admin import costs
 from hashrange_lab.money.advice import advise
 from hashrange_lab.money.counts import Counted
-from hashrange.prices.money import Money
 from hashrange_lab.money.statement import Line, Statement
 
 GROUPS: Final = {

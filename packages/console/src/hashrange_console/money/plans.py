@@ -14,6 +14,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange.clock import show_moment
+from hashrange.prices.money import Money
 from hashrange.server.admin.aside import aside
 from hashrange_console import looks
 from hashrange_console.money.charts import share
@@ -23,7 +24,6 @@ from hashrange_lab.admin import costs
 from hashrange_lab.money.counts import Series
 from hashrange_lab.money.plans import ON_DEMAND, PLANS, Plan, compare
 from hashrange_lab.money.scaling import CAPACITY_MAX, TARGETS, Policy
-from hashrange.prices.money import Money
 from hashrange_lab.money.statement import Statement
 
 PLACES_MAX: Final = 100

@@ -31,7 +31,7 @@ class Looked:
 
     def __init__(self, subject: Subject) -> None:
         database = subject.database
-        self.heat = Heat(database.interest, database.settings, lambda: subject.plane.draining)
+        self.heat = Heat(database.observers.observe, database.settings, lambda: subject.plane.draining)
         self.attention = Attention(self.heat.begin, self.heat.end)
         self._engine = database.engine
 

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.admin.roles import ADMIN
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recordings, recording
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
@@ -35,19 +35,24 @@ class Start(msgspec.Struct, forbid_unknown_fields=True):
     bytes_max: int | None = None
 
 
+def _recordings(subject: Subject) -> Recordings:
+    recordings: Recordings = subject.database.part("lab", "recordings")
+    return recordings
+
+
 def _shown(subject: Subject) -> dict[str, Any]:
-    tape = subject.database.interest.last_tape
-    writer = tape.writer if tape is not None else None
-    if tape is None or writer is None:
+    last = _recordings(subject).last
+    writer = last.writer if last is not None else None
+    if last is None or writer is None:
         return {"recording": None}
     about = {
         "state": writer.state,
-        "file": str(tape.path),
-        "values": "hashed" if tape.hashed else "kept",
+        "file": str(last.path),
+        "values": "hashed" if last.hashed else "kept",
         "requests": writer.written,
         "dropped": writer.dropped,
         "bytes": writer.written_bytes,
-        "bytes_max": tape.bytes_max,
+        "bytes_max": last.bytes_max,
     }
     return {"recording": about}
 
@@ -59,21 +64,21 @@ async def _show(request: Request) -> Response:
 async def _start(request: Request) -> Response:
     start = await read_json(request, Start)
     subject = subject_of(request)
-    settings = subject.plane.settings
-    if not settings.record_dir:
+    recordings = _recordings(subject)
+    if not recordings.directory:
         why = "The server has no directory for recordings: start it with --record-dir DIR."
         raise HTTPException(400, why)
     if not _NAME.fullmatch(start.name):
         raise HTTPException(
             400, f"{start.name!r} is not the name of a file: give letters, digits and _.- without a path."
         )
-    bytes_max = settings.record_bytes_max if start.bytes_max is None else start.bytes_max
+    bytes_max = recordings.bytes_max if start.bytes_max is None else start.bytes_max
     if bytes_max < 1:
         raise HTTPException(400, f"bytes_max is {bytes_max}; give a number from 1.")
-    path = Path(settings.record_dir) / start.name
-    tape = recording(subject.database, path, hashed=start.values == "hashed", bytes_max=bytes_max)
+    path = Path(recordings.directory) / start.name
+    made = recording(subject.database, path, hashed=start.values == "hashed", bytes_max=bytes_max)
     try:
-        tape.begin()
+        made.begin()
     except FileExistsError:
         raise HTTPException(409, f"{path} exists already; give another name.") from None
     except ValueError as error:
@@ -84,10 +89,10 @@ async def _start(request: Request) -> Response:
 
 
 async def _stop(request: Request) -> Response:
-    tape = subject_of(request).database.interest.tape
-    if tape is None:
+    current = _recordings(subject_of(request)).current
+    if current is None:
         raise HTTPException(409, "Nothing is being recorded.")
-    await asyncio.to_thread(tape.end)
+    await asyncio.to_thread(current.end)
     return await _show(request)
 
 

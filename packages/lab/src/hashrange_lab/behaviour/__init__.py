@@ -17,29 +17,31 @@ database does not call it at all. docs/lab.md describes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from hashrange.clock import Clock
-from hashrange.operations.context import Caller, Operation, Request
-from hashrange.settings import Settings
-from hashrange.storage.api import Engine
+from hashrange.database import Database
+from hashrange.errors import ServiceError
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Body, Observer
+from hashrange.operations.context import NONE_LEFT, Operation
+from hashrange.storage.failures import StorageError
 from hashrange_lab.behaviour.eventual import Eventual
 from hashrange_lab.behaviour.throttling import Throttling, Ticket
 
 __all__ = ["Eventual", "Lab", "Throttling"]
 
 
-class Lab:
-    """The lab of one database. `changed` is called when a part of it is turned on or off."""
+class Lab(Observer):
+    """The lab of one database, an observer while a part of it is on."""
 
-    def __init__(
-        self, engine: Engine, settings: Settings, clock: Callable[[], Clock], changed: Callable[[], None]
-    ) -> None:
-        self._settings = settings
-        self._changed = changed
-        self.throttling = Throttling(engine, settings, clock, changed)
-        self.eventual = Eventual(settings, clock, changed)
+    name = "lab"
+    rank = 20
+
+    def __init__(self, database: Database) -> None:
+        self._settings = database.settings
+        self._observe = database.observers.observe
+        self.throttling = Throttling(
+            database.engine, database.settings, lambda: database.clock, self._changed
+        )
+        self.eventual = Eventual(database.settings, lambda: database.clock, self._changed)
 
     @property
     def is_on(self) -> bool:
@@ -50,21 +52,23 @@ class Lab:
         """Let the requests pass the lab, if its settings say so."""
         self._changed()
 
-    def left(self, operation: str, request: Request, caller: Caller) -> frozenset[int]:
-        """The members of a batch that stay unprocessed. Raises `ServiceError` for one that is refused."""
-        return self.throttling.left(operation, request, caller)
+    def _changed(self) -> None:
+        self.bills = self.throttling.is_on
+        self._observe(self, self.is_on)
 
-    def body(
-        self,
-        entry: Operation,
-        operation: str,
-        request: Request,
-        caller: Caller,
-        body: Callable[[Any], Any],
-    ) -> Callable[[Any], Any]:
-        """The body that the engine runs instead of the request's own `body`."""
+    def decides(self, seen: ObservedRequest) -> frozenset[int]:
+        """Refuse a batch for which there is no throughput, or leave members of it unprocessed."""
+        try:
+            return self.throttling.left(seen.operation, seen.request, seen.caller)
+        except (ServiceError, StorageError) as error:
+            seen.refusal = error
+            return NONE_LEFT
+
+    def wraps(self, seen: ObservedRequest, body: Body, entry: Operation, now: float) -> Body:
+        """The body, throttled, and with reads of the past."""
         if not entry.consumes:
             return body
+        operation, request, caller = seen.operation, seen.request, seen.caller
         if self.throttling.is_on:
             body = Ticket(self.throttling, operation, request, caller, self._settings, body).run
         if self.eventual.is_on:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final
 
 from hashrange.operations.throttling import ACCOUNT, KEY_RANGE, MAX_ON_DEMAND, PROVISIONED
+from hashrange.server.admin.port import Subject
 from hashrange_lab.behaviour.resources import READS, WRITES
 from hashrange_lab.behaviour.throttling import Throttling
 
@@ -25,6 +26,11 @@ _CAUSES: Final = {
     MAX_ON_DEMAND: "MaxOnDemandThroughputThrottleEvents",
     ACCOUNT: "AccountLimitThrottleEvents",
 }
+
+
+def families_of(subject: Subject) -> Iterator[Family]:
+    """The metrics of a server, for /metrics."""
+    return families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max)
 
 
 def families(throttling: Throttling, tables_max: int) -> Iterator[Family]:

@@ -2,8 +2,7 @@
 
     costs      `costs`: what the requests to a running server cost
     reports    its reports
-    counting   --costs and --prices of the server
-    recording  --record of the server
+    serving    --costs, --prices and --record of the server
     record     `record`: recordings of a running server
     replay     `replay`: a recorded load again, on any endpoint
     load       `load`: a load of a named mix

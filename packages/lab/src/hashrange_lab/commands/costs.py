@@ -14,7 +14,7 @@ import orjson
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.prices import Book, Region, UnknownRegion
 from hashrange_lab.commands import reports
-from hashrange_lab.commands.counting import book_of
+from hashrange_lab.commands.serving import book_of
 from hashrange_lab.money.counts import Counted
 from hashrange_lab.money.loads import read, to_csv
 from hashrange_lab.money.plans import compare as compare_plans

@@ -8,9 +8,9 @@ from typing import Any, Final
 from hashrange.clock import show_moment
 from hashrange.costs.table import aligned, number
 from hashrange.prices import RATES, Book, Region
+from hashrange.prices.money import Money
 from hashrange_lab.money.advice import Advice, advise
 from hashrange_lab.money.plans import Comparison
-from hashrange.prices.money import Money
 from hashrange_lab.money.statement import Line, Statement
 
 _LINES_MAX: Final = 40

@@ -13,10 +13,10 @@ from decimal import Decimal
 from typing import Final
 
 from hashrange.limits import WRITE_UNIT_BYTES
+from hashrange.prices.money import Money, priced
 from hashrange.tables.data.capacity import write_units
 from hashrange_lab.money.counts import OTHERS, Pattern, Row
 from hashrange_lab.money.patterns import filtered_attribute
-from hashrange.prices.money import Money, priced
 from hashrange_lab.money.statement import Statement
 
 ADVICE_MAX: Final = 50

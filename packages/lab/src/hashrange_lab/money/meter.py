@@ -5,10 +5,10 @@ minute.
     …
     meter.counted(database, "us-east-1")
 
-A meter is an onlooker (`watching.sights`). Without one the requests pay nothing. Its memory is bounded:
-beyond `ROWS_MAX` rows the callers are no longer told apart, beyond `PATTERNS_MAX` patterns the expressions
-are not, and a table's or index's minutes are those of the last day. The requests of the console and of other
-operators' tools are not counted. Thread-safe. Refuses to know what anything costs.
+A meter is an observer. Without one the requests pay nothing. Its memory is bounded: beyond `ROWS_MAX` rows
+the callers are no longer told apart, beyond `PATTERNS_MAX` patterns the expressions are not, and a table's or
+index's minutes are those of the last day. The requests of the console and of other operators' tools are not
+counted. Thread-safe. Refuses to know what anything costs.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hashrange.errors import ProvisionedThroughputExceededException, RequestLimitExceeded, ThrottlingException
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.tables.data.capacity import Consumed
-from hashrange.watching.sights import Sight
 from hashrange_lab.money.agents import tag
 from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
 from hashrange_lab.money.patterns import is_consistent, members, text_of
@@ -54,7 +55,7 @@ def begin(database: Database, book: Book) -> Meter:
     meter = running(database)
     if meter is None:
         meter = Meter(database)
-        database.interest.show(meter, True)
+        database.observers.observe(meter)
     meter.book = book
     return meter
 
@@ -63,18 +64,18 @@ def end(database: Database) -> None:
     """End the counting, and forget the counts."""
     meter = running(database)
     if meter is not None:
-        database.interest.show(meter, False)
+        database.observers.observe(meter, False)
 
 
 def running(database: Database) -> Meter | None:
     """The meter of a database; None if nothing is counted."""
-    for onlooker in database.interest.onlookers:
-        if isinstance(onlooker, Meter):
-            return onlooker
+    for observer in database.observers.all:
+        if isinstance(observer, Meter):
+            return observer
     return None
 
 
-class Meter:
+class Meter(Observer):
     """The counts of one database since `since`. `book` has the prices that the server shows."""
 
     book: Book
@@ -93,34 +94,34 @@ class Meter:
             self._series: dict[tuple[str, str], deque[Minute]] = {}
             self._folded = 0
 
-    def see(self, sight: Sight) -> None:
+    def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
-        caller = sight.caller
+        caller = seen.caller
         if caller.access_key == OPERATOR:
             return
-        if not sight.bill:
-            if isinstance(sight.error, _THROTTLING):
-                self._note_throttled(sight)
+        if not seen.bill:
+            if isinstance(seen.error, _THROTTLING):
+                self._note_throttled(seen)
             return
         settings = self._database.settings
         scope = scope_of(caller.account_id, caller.region, settings)
-        text, now = text_of(sight.request), self._database.clock.now()
+        text, now = text_of(seen.request), self._database.clock.now()
         with self._lock:
-            for part in sight.bill:
-                self._count(sight, scope, part, text, now)
+            for part in seen.bill:
+                self._count(seen, scope, part, text, now)
 
-    def _count(self, sight: Sight, scope: str, part: Consumed, text: str, now: float) -> None:
+    def _count(self, seen: ObservedRequest, scope: str, part: Consumed, text: str, now: float) -> None:
         table = _full(scope, name_in(part.table_name))
         own = part.table + sum(part.local.values())
         places = {"": own, **part.global_}
         # A read of an index reads nothing of its table.
         read_index = next(iter((*part.global_, *part.vectors)), "") if not part.writes and not own else ""
-        retried = sight.caller.attempt > 1
+        retried = seen.caller.attempt > 1
         for index, units in places.items():
             counts = index == read_index
             if not units and not counts and not part.stream:
                 continue
-            row = self._row(table, index, sight.operation, tag(sight.caller.agent))
+            row = self._row(table, index, seen.operation, tag(seen.caller.agent))
             row.requests += counts
             if part.writes:
                 row.write_units += units
@@ -130,13 +131,13 @@ class Meter:
             row.stream_reads += part.stream if not index else 0
             self._add_minute(table, index, now, 0.0 if part.writes else units, units if part.writes else 0.0)
         for index, bytes_ in part.vectors.items():
-            row = self._row(table, index, sight.operation, tag(sight.caller.agent))
+            row = self._row(table, index, seen.operation, tag(seen.caller.agent))
             if part.writes:
                 row.vector_bytes_written += bytes_
             else:
                 row.vector_bytes_searched += bytes_
                 row.requests += not own and index not in places and index == read_index
-        self._count_pattern(sight, table, read_index, part, text, sum(places.values()))
+        self._count_pattern(seen, table, read_index, part, text, sum(places.values()))
 
     def _row(self, table: str, index: str, operation: str, caller: str) -> Row:
         key = (table, index, operation, caller)
@@ -150,35 +151,35 @@ class Meter:
         return row
 
     def _count_pattern(
-        self, sight: Sight, table: str, index: str, part: Consumed, text: str, units: float
+        self, seen: ObservedRequest, table: str, index: str, part: Consumed, text: str, units: float
     ) -> None:
-        key = (table, index, sight.operation, text)
+        key = (table, index, seen.operation, text)
         pattern = self._patterns.get(key)
         if pattern is None:
             if len(self._patterns) >= PATTERNS_MAX:
                 self._folded += 1
-                key = (OTHERS, "", sight.operation, "")
+                key = (OTHERS, "", seen.operation, "")
             pattern = self._patterns.setdefault(key, Pattern(*key))
         pattern.requests += 1
         if part.writes:
             pattern.write_units += units
         else:
             pattern.read_units += units
-            counted = sight.counted
+            counted = seen.counted
             # The counts are those of the whole request, so with several tables they belong to none.
-            if counted.read is not None and counted.returned is not None and len(sight.bill) == 1:
+            if counted.read is not None and counted.returned is not None and len(seen.bill) == 1:
                 pattern.read_items += counted.read
                 pattern.returned_items += counted.returned
-            if is_consistent(sight.operation, sight.request):
+            if is_consistent(seen.operation, seen.request):
                 pattern.consistent += units
                 pattern.consistent_requests += 1
-        pattern.members += members(sight.request)
+        pattern.members += members(seen.request)
 
-    def _note_throttled(self, sight: Sight) -> None:
+    def _note_throttled(self, seen: ObservedRequest) -> None:
         """Count a request that was refused for want of throughput, for the tables that it names."""
-        named = targets_of_any(sight.operation, sight.request)
+        named = targets_of_any(seen.operation, seen.request)
         settings = self._database.settings
-        scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
+        scope = scope_of(seen.caller.account_id, seen.caller.region, settings)
         places = {(_full(scope, target.table), target.index or "") for target in named if target.table}
         now = self._database.clock.now()
         with self._lock:

@@ -14,10 +14,10 @@ from decimal import Decimal
 from typing import Final
 
 from hashrange.prices import Region, Reservation
+from hashrange.prices.money import Money, priced
 from hashrange.prices.rates import HOURS_OF_A_MONTH, Rates
 from hashrange_lab.money.counts import Series
 from hashrange_lab.money.scaling import Policy, Scaled, hourly, scale
-from hashrange.prices.money import Money, priced
 
 MINUTES_MAX: Final = 45 * 1_440
 """The longest load, 45 days. A longer one is refused where it is read."""

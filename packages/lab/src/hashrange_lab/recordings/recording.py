@@ -3,27 +3,27 @@
     with recording(database, "load.hashrange"):
         ...
 
-A `watching.watch.Passage` hands each request over: as it was sent, when it begins, and with its outcome when
-it has ended. `hashrange_lab.recordings` has the form of the file, and writes it. Requests that come by the
-admin plane are left out.
+A recording is an observer of requests: it keeps each as it was sent, and writes it with its outcome when it
+has ended. `hashrange_lab.recordings` has the form of the file, and writes it. Requests that come by the admin
+plane are left out.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Self
 
 import orjson
 
-from hashrange.clock import Clock
-from hashrange.observing.record import Record
+from hashrange.database import Database
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
 from hashrange.interchange.descriptions import IncompleteDescription, create_request, portable
-from hashrange.operations.context import OPERATOR, Caller, Request
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
+from hashrange.operations.context import OPERATOR, Caller
 from hashrange.storage.failures import StorageError
 from hashrange_lab.recordings.lines import Entry
 from hashrange_lab.recordings.writer import Define, Taken, Writer
@@ -31,30 +31,21 @@ from hashrange_lab.recordings.writer import Define, Taken, Writer
 BYTES_MAX: Final = 1024 * 1024 * 1024
 
 
-class Taped(Protocol):
-    """The part of a `watching.interest.Interest` that a tape uses."""
+class Recordings:
+    """The recordings of one database: the `current` one, if requests are being recorded, and the `last`.
+    `directory` is where the admin plane may make some, "" for nowhere, of at most `bytes_max` each."""
 
-    @property
-    def tape(self) -> Tape | None: ...
-
-    def put_on(self, tape: Tape | None) -> None: ...
-
-
-class Recorded(Protocol):
-    """The part of a `Database` that is recorded."""
-
-    @property
-    def interest(self) -> Taped: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def execute(self, operation: str, request: Request, caller: Caller) -> dict[str, Any]: ...
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.current: Recording | None = None
+        self.last: Recording | None = None
+        self.directory = ""
+        self.bytes_max = BYTES_MAX
 
 
 def recording(
-    database: Recorded, path: str | Path, *, hashed: bool = False, bytes_max: int = BYTES_MAX
-) -> Tape:
+    database: Database, path: str | Path, *, hashed: bool = False, bytes_max: int = BYTES_MAX
+) -> Recording:
     """A recording of the requests to a database, in the file `path`."""
 
     def define(caller: Caller, table: str) -> dict[str, Any] | None:
@@ -65,17 +56,16 @@ def recording(
         except (ServiceError, StorageError, IncompleteDescription):
             return None
 
-    return Tape(
-        database.interest,
+    return Recording(
+        database.part("lab", "recordings"),
         Path(path),
         hashed=hashed,
         bytes_max=bytes_max,
-        now=lambda: database.clock.now(),
         define=define,
     )
 
 
-class Tape:
+class Recording(Observer):
     """A recording of the requests to one database, which begins and ends with its block, or with `begin` and
     `end`. `hashed`: without the values of items (`recordings.hashing`). It ends by itself when the file has
     `bytes_max` bytes.
@@ -84,46 +74,52 @@ class Tape:
     already.
     """
 
+    name = "recording"
+    records = True
+    numbers_connections = True
+
     def __init__(
         self,
-        interest: Taped,
+        recordings: Recordings,
         path: Path,
         *,
         hashed: bool = False,
         bytes_max: int = BYTES_MAX,
-        now: Callable[[], float],
         define: Define,
     ) -> None:
         self.path = path
         self.hashed = hashed
         self.bytes_max = bytes_max
         self.writer: Writer | None = None
-        self._interest = interest
-        self._now = now
+        self._recordings = recordings
         self._define = define
         self._threads: dict[int, int] = {}
 
     def begin(self) -> None:
         """Begin to record."""
-        tape = self._interest.tape
-        if tape is not None and tape.writer is not None and tape.writer.is_on:
+        recordings = self._recordings
+        running = recordings.current
+        if running is not None and running.writer is not None and running.writer.is_on:
             raise ValueError(
-                f"Requests are being recorded already, in {tape.path}; stop that recording first."
+                f"Requests are being recorded already, in {running.path}; stop that recording first."
             )
         self.writer = Writer(
             self.path,
             hashed=self.hashed,
             bytes_max=self.bytes_max,
-            now=self._now(),
+            now=recordings.database.clock.now(),
             by="hashrange",
             define=self._define,
+            failed=self._failed,
         )
-        self._interest.put_on(self)
+        if running is not None:
+            running.leave()
+        recordings.current = recordings.last = self
+        recordings.database.observers.observe(self)
 
     def end(self) -> None:
         """End the recording: the file is complete when this returns. Idempotent."""
-        if self._interest.tape is self:
-            self._interest.put_on(None)
+        self.leave()
         if self.writer is not None:
             self.writer.close()
 
@@ -144,40 +140,51 @@ class Tape:
         """Whether it takes digests of answers. Those of hashed requests would say nothing."""
         return not self.hashed
 
-    def sent(self, request: Request) -> bytes:
-        """A request as it was sent; it is changed when it is prepared."""
-        with suppress(TypeError):  # nested too deeply, or with numbers that are too long
-            return orjson.dumps(request)
-        return b"{}"
+    def _failed(self, error: Exception) -> None:
+        self._recordings.database.observers.failed(self.name, error)
 
-    def take(
-        self,
-        record: Record,
-        sent: bytes,
-        caller: Caller,
-        began: float,
-        seconds: float,
-        error: Exception | None,
-        answer: Any,
-    ) -> bool:
-        """Write a request that has ended. `began`: by the performance counter; `answer`: its JSON, or the
-        answer before it is encoded; None: it has none. Returns True."""
-        writer = self.writer
+    def leave(self) -> None:
+        """Observe no longer: requests need not pay for it."""
+        if self._recordings.current is self:
+            self._recordings.current = None
+        self._recordings.database.observers.observe(self, False)
+
+    def begins(self, seen: ObservedRequest) -> None:
+        """Keep a request as it was sent; it is changed when it is prepared."""
+        sent = b"{}"
+        with suppress(TypeError):  # nested too deeply, or with numbers that are too long
+            sent = orjson.dumps(seen.request)
+        seen.keep(self, sent)
+
+    def ended(self, seen: ObservedRequest) -> None:
+        """Write a request that has ended; one that cannot be written is counted."""
+        try:
+            self._take(seen)
+        except Exception:
+            if self.writer is not None:
+                self.writer.miss()
+            raise
+
+    def _take(self, seen: ObservedRequest) -> None:
+        writer, caller = self.writer, seen.caller
         if writer is None or caller.access_key == OPERATOR:
-            return True
+            return
         if not writer.is_on:
             # It has ended by itself: requests need not pay for it any longer.
-            if self._interest.tape is self:
-                self._interest.put_on(None)
-            return True
+            self.leave()
+            return
+        record, answer, sent = seen.record, seen.answer, seen.kept(self)
+        if sent is None:
+            writer.miss()
+            return
         if isinstance(answer, dict):
             answer = orjson.dumps(answer)
         entry = Entry(
-            at=max(began - writer.began, 0.0),
+            at=max(seen.began - writer.began, 0.0),
             operation=record.operation,
-            seconds=seconds,
+            seconds=seen.seconds,
             connection=caller.connection or self._thread(),
-            status=_status(error),
+            status=_status(seen.error),
             error=record.error,
             tables=record.tables,
             index=record.index,
@@ -192,12 +199,6 @@ class Tape:
             attempt=record.attempt,
         )
         writer.take(Taken(entry, sent, answer if self.wants_answers else None, caller))
-        return True
-
-    def miss(self) -> None:
-        """Count a request that could not be recorded."""
-        if self.writer is not None:
-            self.writer.miss()
 
     def _thread(self) -> int:
         """The number of this thread, as that of a connection."""

@@ -69,14 +69,22 @@ class Writer:
     are the requests in the file, `dropped` those that are missing, `written_bytes` its size.
 
     A request that cannot be written is missing, and the others follow. `problem` says why a recording has
-    failed, "" if all is well.
+    failed, "" if all is well; `failed` is called with that error.
 
     `hashed`: without the values of items. `now` is the moment at which it begins, in epoch seconds. Raises
     OSError, FileExistsError for a file that exists.
     """
 
     def __init__(
-        self, path: Path, *, hashed: bool, bytes_max: int, now: float, by: str, define: Define
+        self,
+        path: Path,
+        *,
+        hashed: bool,
+        bytes_max: int,
+        now: float,
+        by: str,
+        define: Define,
+        failed: Callable[[Exception], None],
     ) -> None:
         self.path = path
         self.began = perf_counter()
@@ -88,6 +96,7 @@ class Writer:
         self._hashing = Hashing(os.urandom(_SECRET_BYTES)) if hashed else None
         self._bytes_max = bytes_max
         self._define = define
+        self._failed = failed
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
         self._queued = 0
@@ -143,9 +152,11 @@ class Writer:
             why = self._ended(self._write_all())
         except OSError as error:
             self.problem = str(error)
+            self._failed(error)
             _log.error("the recording ended: %s", error, extra={"fields": {"file": str(self.path)}})
         except Exception as error:  # (a thread that ends by an error would end the server)
             self.problem = repr(error)
+            self._failed(error)
             _log.exception("the recording ended")
         finally:
             with self._lock:

@@ -8,8 +8,9 @@ from typing import Any, Final
 import click
 import orjson
 
+from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.clock import SystemClock, parse_moment
-from hashrange_triggers.commands.trigger import attempt, connect_loudly, connection, on_signals
+from hashrange_triggers.commands.trigger import on_signals
 
 _COLOURS: Final[dict[str, dict[str, Any]]] = {
     "time": {"dim": True},
@@ -79,13 +80,14 @@ def tail(
     Additions are green, removals are red, and changes are both.
     """
     clients = connect_loudly(endpoint_url, region)
+    from hashrange_triggers.source import TriggerError
     from hashrange_triggers.tail import Tail
 
     stop = threading.Event()
-    follower = attempt(lambda: Tail(clients, table, since), endpoint_url)
+    follower = attempt(lambda: Tail(clients, table, since), endpoint_url, TriggerError)
     on_signals(stop.set)
     while not stop.is_set():
-        records = attempt(follower.poll, endpoint_url)
+        records = attempt(follower.poll, endpoint_url, TriggerError)
         for record in records:
             _print(record, as_json=as_json, colour=False if no_color else None)
         if not records and (until_caught_up or stop.wait(poll_interval)):

@@ -8,15 +8,12 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from hashrange.cli import logs
-from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
-
-if TYPE_CHECKING:
-    from hashrange_triggers import Clients
+from hashrange.cli.remote.connecting import attempt, connect, connection
 
 _log = logging.getLogger("hashrange.triggers")
 
@@ -38,47 +35,6 @@ In totals.py:
 The function gets each change at least once, and the changes of an item in order. Several threads may call it
 at once, one for each shard and lane. Checkpoints are stored in a table, so the trigger continues where it
 was. SIGTERM and Ctrl-C finish the current batch; a second signal does not wait for it."""
-
-
-def connection(function: Any) -> Any:
-    """The options that say where the database is."""
-    function = click.option("--region", envvar="AWS_DEFAULT_REGION", help="Region of the table.")(function)
-    return endpoint_option(f"URL of the server; `{AWS}` for Amazon DynamoDB.")(function)
-
-
-def connect(endpoint_url: str, region: str | None, **more: Any) -> Clients:
-    """Clients of the server that the options of `connection` name; `more` goes to `triggers.connect`. Raises
-    `ClickException`."""
-    try:
-        import hashrange_triggers as triggers
-    except ImportError as error:
-        raise click.ClickException("This command needs boto3; install it with: pip install boto3") from error
-    try:
-        if endpoint_url == AWS:  # whatever endpoint the environment names
-            return triggers.connect(None, region, only_aws=True, **more)
-        return triggers.connect(endpoint_url, region, **more)
-    except (*triggers.SERVICE_ERRORS, ValueError) as error:
-        raise click.ClickException(str(error)) from error
-
-
-def connect_loudly(endpoint_url: str, region: str | None) -> Clients:
-    """Like `connect`, and it says on stderr which server this is."""
-    tell_server(endpoint_url if endpoint_url != AWS else "Amazon DynamoDB")
-    return connect(endpoint_url, region)
-
-
-def attempt(work: Callable[[], Any], endpoint_url: str) -> Any:
-    """The result of `work` with a server; an error of it becomes a `ClickException` of one line."""
-    from hashrange_triggers import SERVICE_ERRORS, InvalidPattern, TriggerError
-    from hashrange_triggers.source import explain
-
-    try:
-        return work()
-    except InvalidPattern as error:
-        raise click.ClickException(str(error)) from error
-    except (TriggerError, *SERVICE_ERRORS) as error:
-        why = explain(error)
-        raise click.ClickException(why if endpoint_url in why else f"{endpoint_url}: {why}") from error
 
 
 def on_signals(stop: Callable[[], None]) -> None:
@@ -196,16 +152,17 @@ def run(
     import hashrange_triggers as triggers
 
     stop = threading.Event()
+    errors = triggers.InvalidPattern, triggers.TriggerError
 
     def start() -> triggers.Worker:
         options = _options(f"{function}@{table}", options_)
         return triggers.Worker(clients, table, triggers.load(function), options)
 
-    worker = attempt(start, endpoint_url)
+    worker = attempt(start, endpoint_url, *errors)
     on_signals(stop.set)
     fields = {"function": function, "table": table, "endpoint": endpoint_url}
     _log.info("started", extra={"fields": fields})
-    totals = attempt(lambda: worker.run(stop), endpoint_url)
+    totals = attempt(lambda: worker.run(stop), endpoint_url, *errors)
     ended = {"delivered": totals.delivered, "errors": totals.errors, "given_up": totals.discarded}
     _log.info("stopped", extra={"fields": ended})
 
