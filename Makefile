@@ -22,7 +22,7 @@ PYTEST   ?=
 # Where this is set, each server and each worker of pytest compiles all of its modules anew: half a second of one core.
 unexport PYTHONDONTWRITEBYTECODE
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
-NODE     := tests/clients/node tests/judges/node tests/triggers/consumers
+NODE     := tests/clients/node packages/access/tests/judges/node packages/triggers/tests/triggers/consumers
 CLIENTS  := $(VENV)/aioboto3/.installed $(VENV)/in-process/.installed $(NODE:=/node_modules/.installed)
 # The hot path compiled to C (docs/decisions/0007-compiled-hot-path.md): where it can be, `serve` and the benchmarks use it.
 COMPILE  ?= yes
@@ -37,9 +37,14 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 	[ $(COMPILE) = no ] || python=$$($(BIN)/python tools/compiled.py python); \
 	exec $$python -m hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
-# Each folder of tests belongs to one of these; what needs PostgreSQL, wherever it is, to the second.
-QUICK    := tests/api tests/golden tests/model tests/unit
-LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile tests/triggers packages
+# Each folder of tests belongs to one of these; what needs PostgreSQL, wherever it is, to the second. RING=console
+# runs what belongs to one ring only, RING=core what belongs to none.
+RING     ?=
+CORE     := tests/api tests/golden tests/model tests/unit
+RINGS    := packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
+QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS)))
+LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/console/tests/browser \
+            packages/patterns/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
 COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
@@ -75,7 +80,7 @@ types: $(VENV)/.develop  ## Check the types
 layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
-pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name")
+pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name" RING=core|access|…)
 	$(BIN)/python -m pytest -n auto $(SHARING) $(QUICK) $(PYTEST)
 
 .PHONY: long
@@ -84,7 +89,7 @@ long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need progr
 
 .PHONY: postgres
 postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
-	$(BIN)/python -m pytest -n $(WAITING) $(SHARING) --postgres tests $(PYTEST)
+	$(BIN)/python -m pytest -n $(WAITING) $(SHARING) --postgres tests packages/postgres/tests packages/access/tests $(PYTEST)
 
 .PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser
@@ -130,12 +135,12 @@ hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 
 .PHONY: forgeries
 forgeries: $(VENV)/.develop  ## Change signed requests in a million ways: none may be taken (N=1000000)
-	PYTHONPATH=tests:. $(BIN)/python -m forgeries --number $(N)
+	PYTHONPATH=tests:packages/access/tests:. $(BIN)/python -m forgeries --number $(N)
 
 .PHONY: judges
 judges: CASES = 20000
-judges: $(VENV)/.develop tests/judges/node/node_modules/.installed  ## Compare decisions of access with another simulator (CASES=20000)
-	PYTHONPATH=tests:. $(BIN)/python -m judges --cases $(CASES)
+judges: $(VENV)/.develop packages/access/tests/judges/node/node_modules/.installed  ## Compare decisions of access with another simulator (CASES=20000)
+	PYTHONPATH=tests:packages/access/tests:. $(BIN)/python -m judges --cases $(CASES)
 
 growth: fast  ## Look whether memory grows under mixed control operations (MINUTES=60)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile.growth --minutes $(MINUTES)
@@ -172,7 +177,7 @@ consistency: $(VENV)/.develop  ## Judge histories of clients whose server is kil
 
 trigger-kills: ROUNDS = 100
 trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (ROUNDS=100)
-	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest tests/triggers/test_kills.py
+	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest packages/triggers/tests/triggers/test_kills.py
 
 pattern-rounds: ROUNDS = 200
 pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths, kills and disorder, by random rounds (ROUNDS=200)

@@ -1,9 +1,23 @@
-"""Helpers for the tests of faults and of costs: making clients and tables."""
+"""Fixtures for what observes requests: a database, and clients that reach it in process and over HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
+
+import boto3
+import botocore.endpoint
+import botocore.retries.bucket
+import pytest
+from botocore.config import Config
+
+from endpoints import REGION
+from hashrange import client as in_process
+from hashrange.clock import VirtualClock
+from hashrange.database import Database
+from hashrange.server import running
 
 Clients = Callable[..., Any]
 """`clients()` makes a client that sends each request once, `clients(attempts=3)` a client that retries,
@@ -33,3 +47,47 @@ def create(client: Any, name: str) -> None:
         BillingMode="PAY_PER_REQUEST",
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
     )
+
+
+@pytest.fixture(autouse=True)
+def _retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let botocore's retries not wait, nor those of the adaptive mode before they send a request."""
+    monkeypatch.setattr(botocore.endpoint, "time", types.SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr(botocore.retries.bucket.TokenBucket, "acquire", lambda *_, **__: True)
+
+
+@pytest.fixture
+def database() -> Iterator[Database]:
+    with Database.in_memory(clock=VirtualClock(1_767_225_600.0, frozen=True)) as database:
+        yield database
+
+
+@pytest.fixture(params=["in-process", "http"])
+def clients(request: pytest.FixtureRequest, database: Database) -> Iterator[Clients]:
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(running(database)) if request.param == "http" else None
+
+        def make(attempts: int = 1, service: Any = "dynamodb", mode: Any = "standard") -> Any:
+            config = Config(retries={"total_max_attempts": attempts, "mode": mode})
+            if endpoint is None:
+                return in_process.connect(database, service=service, region=REGION, config=config)
+            client = boto3.client(
+                service,
+                endpoint_url=endpoint,
+                region_name=REGION,
+                aws_access_key_id="any",
+                aws_secret_access_key="any",
+                config=config,
+            )
+            stack.callback(client.close)
+            return client
+
+        yield make
+
+
+@pytest.fixture
+def client(clients: Clients) -> Any:
+    """A client that sends each request once, and a table "orders" with an index "by-date"."""
+    client = clients()
+    create(client, "orders")
+    return client

@@ -12,7 +12,7 @@ from hashrange.cli import main
 from hashrange_access.judging.known import KNOWN_KEYS
 from hashrange_access.users import parsed, read
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "access.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[4] / "docs" / "access.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
