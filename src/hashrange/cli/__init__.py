@@ -5,7 +5,6 @@
     check       verify a store
     copying     `copy`: a store to another engine
     importing   `import`: items of files into a table
-    migrate     bring an older directory over
     restore     tables of backups
     as_of       `as-of`: the past of a server's tables
     clock       a running server's clock
@@ -57,7 +56,6 @@ _COMMANDS: Final = {
     "import": "Put the items of files into a table.",
     "key": "Make and revoke access keys of a running server.",
     "load": "Put the load of a named mix on an endpoint, and measure it.",
-    "migrate": "Upgrade a data directory of an older version.",
     "policy": "Examine access policies.",
     "pull": "Make the tables of an AWS account, or of another server, here.",
     "record": "Record the requests to a running server.",
