@@ -21,7 +21,7 @@
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named
-    access      `audit`, `key`, `policy`, `tls`, and what the server's options of access mean
+    access      `audit`, `key`, `policy`, and what the server's options of access mean
     remote      what commands share that speak to a running server
 
 A command's module is imported only when the command is used, so that `--version` and shell completion do not
@@ -63,7 +63,6 @@ _COMMANDS: Final = {
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
     "stream": "Watch the changes of a table.",
-    "tls": "Make certificates for the server.",
     "top": "Show the busiest keys of a running server, live.",
     "trigger": "Run functions on the changes of a table.",
 }
@@ -85,7 +84,6 @@ _MODULES: Final = {
     "record": "loads.record",
     "replay": "loads.replay",
     "serve": "serving.serve",
-    "tls": "access.tls",
     "top": "loads.top",
 }
 

@@ -66,7 +66,7 @@ Examples:
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   hashrange serve --auth strict --users users.yaml --host 0.0.0.0
-  hashrange serve --tls-cert hashrange-tls/server.pem --tls-key hashrange-tls/server-key.pem
+  hashrange serve --tls-cert server.pem --tls-key server-key.pem
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
 or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. SIGHUP reads

@@ -6,13 +6,11 @@ import logging
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from hashrange import compiled, form
-from hashrange.access.certificates import AUTHORITY
 from hashrange.cli.access.serving import STRICT
 from hashrange.server.access import is_loopback
 
@@ -51,17 +49,8 @@ def announce(
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
-        ca, strict = authority_of(given["tls_cert"]), given["auth"] == STRICT
-        click.echo(welcome(fields, region, secrets, warns=open_on is not None, ca=ca, strict=strict))
-
-
-def authority_of(certificate: Path | None) -> str | None:
-    """The file by which programs trust a server with this certificate, which `hashrange tls create` has put
-    beside it; "" if there is none, and None for a server without a certificate."""
-    if certificate is None:
-        return None
-    beside = certificate.absolute().parent / AUTHORITY
-    return str(beside) if beside.exists() else ""
+        strict = given["auth"] == STRICT
+        click.echo(welcome(fields, region, secrets, warns=open_on is not None, strict=strict))
 
 
 def is_open(host: str, port: int) -> bool:
@@ -76,7 +65,6 @@ def welcome(
     secrets: Secrets,
     *,
     warns: bool,
-    ca: str | None = None,
     strict: bool = False,
 ) -> str:
     """The text for the user who starts a server: where it listens, where the data is, how programs reach
@@ -86,7 +74,7 @@ def welcome(
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
     token = f"\n    token      {secrets.token} ({_FOR_COMMANDS})" if secrets.token else ""
-    trust = "" if ca is None else f"\n    {_TRUST if ca == '' else f'export AWS_CA_BUNDLE={ca}'}"
+    trust = f"\n    {_TRUST}" if endpoint.startswith("https") else ""
     key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
     return f"""
