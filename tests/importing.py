@@ -17,6 +17,7 @@ from hashrange.database import Caller, Database, Settings
 from hashrange.errors import ResourceNotFoundException
 from hashrange.interchange import ion
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables.imports import import_records
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -89,8 +90,8 @@ class World:
                 return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
-    def errors(self, arn: str) -> list[dict[str, Any]]:
-        return self.database.imports.errors(arn)
+    def errors(self, arn: str, *place: int) -> list[dict[str, Any]]:
+        return self.database.engine.read(lambda reader: import_records.errors_of(reader, arn, *place))
 
     def status(self, table: str = "music") -> str | None:
         try:

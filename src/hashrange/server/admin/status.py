@@ -35,6 +35,7 @@ from hashrange.server.metrics import (
 )
 from hashrange.storage.capabilities import Local, Remote
 from hashrange.tables.background.leaps import LEAPT
+from hashrange.tables.imports import import_records
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -134,7 +135,9 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
 async def _import_errors(request: Request) -> Response:
     after = request.query_params.get("after", "0")
     first = int(after) if after.isdecimal() and len(after) < 10 else 0
-    errors = subject_of(request).database.imports.errors(request.path_params["id"], first, ERRORS_PER_PAGE)
+    id_ = request.path_params["id"]
+    engine = subject_of(request).database.engine
+    errors = engine.read(lambda reader: import_records.errors_of(reader, id_, first, ERRORS_PER_PAGE))
     shown: dict[str, Any] = {"errors": errors}
     if len(errors) == ERRORS_PER_PAGE:
         shown["after"] = first + ERRORS_PER_PAGE
@@ -162,7 +165,9 @@ async def _metrics(request: Request) -> Response:
     rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
     if (audit := audit_of(subject)) is not None:
         text += audit_samples(audit.written, audit.lost, failing=bool(audit.problem))
-    lines = [*deliveries(subject.database.deliveries.counts), *contributors(rankings)]
+    sender = subject.database.jobs.deliveries.made
+    lines = [] if sender is None else deliveries(sender.delivered, sender.dropped)
+    lines += contributors(rankings)
     text += "".join(f"{line}\n" for line in lines)
     return Response(text, media_type=CONTENT_TYPE)
 
