@@ -17,7 +17,6 @@ from hashrange.database import Caller, Database, Settings
 from hashrange.errors import ResourceNotFoundException
 from hashrange.interchange import ion
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.imports import import_records
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -91,7 +90,7 @@ class World:
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def errors(self, arn: str, *place: int) -> list[dict[str, Any]]:
-        return self.database.engine.read(lambda reader: import_records.errors_of(reader, arn, *place))
+        return self.database.import_errors(arn, *place)
 
     def status(self, table: str = "music") -> str | None:
         try:

@@ -37,16 +37,25 @@ from hashrange.errors import (
 )
 from hashrange.insights.counting import Counting
 from hashrange.operations import REGISTRY, bulk_put, export_filter
-from hashrange.operations.context import NONE_LEFT, Answer, Caller, Context, Operation, Request, scope_of
-from hashrange.operations.terms import Terms
+from hashrange.operations.context import (
+    NONE_LEFT,
+    Answer,
+    Caller,
+    Context,
+    Encode,
+    Operation,
+    Request,
+    Terms,
+    scope_of,
+)
 from hashrange.pace import Task, TurnOver, freeing
-from hashrange.pace.workers import Workers, call_later, call_now, hold_up
+from hashrange.pace.workers import Later, Workers, call_later, call_now, hold_up
 from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
 from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
-from hashrange.storage.loops import LoopWatch
+from hashrange.storage.loops import Done, LoopWatch
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.ondemand import Jobs
 from hashrange.tables.background.sharing import sharing_of
@@ -54,7 +63,6 @@ from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
 from hashrange.tables.inspection import overview
 from hashrange.watching.interest import Interest
-from hashrange.watching.outcomes import Done, Encode, Later
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,9 +107,7 @@ class Database:
         self._terms = Terms(settings)
         self.clock = clock if clock is not None else clock_of(engine)
         self.background = Background(sharing=sharing_of(engine, _new_id()))
-        self.jobs = Jobs(
-            engine, settings, export_filter=export_filter, scope_of=scope_of, bulk_put=bulk_put
-        )
+        self.jobs = Jobs(engine, settings, export_filter=export_filter, scope_of=scope_of, bulk_put=bulk_put)
         self._next_sweep = 0.0
         self._kept = self.background.kept
         self.turn_seconds = pace.TURN_SECONDS
@@ -171,6 +177,11 @@ class Database:
         from hashrange.operations.travel import Travel
 
         return Travel(self.engine, lambda: self.clock, self.settings, _new_id)
+
+    def import_errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[Answer]:
+        """The errors of the items of an import: `tables.imports.import_records.errors_of`."""
+        from hashrange.tables.imports.import_records import errors_of
+        return self.engine.read(lambda reader: errors_of(reader, arn, first, errors_max))
 
     def costs(self) -> Costs:
         """A record of what each request costs while its block runs: ``with database.costs() as costs:``."""

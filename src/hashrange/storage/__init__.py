@@ -13,5 +13,4 @@
     moving        copies a store from one engine to another
     merging       lets a scan show writes that are not in the store yet
     layered       the records of a space over records that never change: for snapshots
-    reads         `submit_read` for engines whose reads never wait
 """

@@ -2,7 +2,6 @@
 
 interest  the observers of a database, and whether it has any
 watch     a request's way past the observers
-outcomes  the types of the functions that take a request's outcome
 sights    what an onlooker sees of a request
 tape      records the requests in a file
 """

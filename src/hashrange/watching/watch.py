@@ -24,12 +24,13 @@ from hashrange.costs.noting import Items
 from hashrange.costs.record import Record, Recorder
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.faults.fates import Fate
-from hashrange.operations.context import NONE_LEFT, Answer, Caller, Operation, Request, scope_of
+from hashrange.operations.context import NONE_LEFT, Answer, Caller, Encode, Operation, Request, scope_of
+from hashrange.pace.workers import Later
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.failures import StorageError
+from hashrange.storage.loops import Done
 from hashrange.tables.data.capacity import NO_BILL, Bill
-from hashrange.watching.outcomes import Done, Encode, Later
 from hashrange.watching.sights import Onlooker, Sight
 
 if TYPE_CHECKING:

@@ -35,7 +35,6 @@ from hashrange.server.metrics import (
 )
 from hashrange.storage.capabilities import Local, Remote
 from hashrange.tables.background.leaps import LEAPT
-from hashrange.tables.imports import import_records
 
 TABLES_PER_PAGE: Final = 20
 """A page of this size takes a fraction of a millisecond."""
@@ -135,9 +134,7 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
 async def _import_errors(request: Request) -> Response:
     after = request.query_params.get("after", "0")
     first = int(after) if after.isdecimal() and len(after) < 10 else 0
-    id_ = request.path_params["id"]
-    engine = subject_of(request).database.engine
-    errors = engine.read(lambda reader: import_records.errors_of(reader, id_, first, ERRORS_PER_PAGE))
+    errors = subject_of(request).database.import_errors(request.path_params["id"], first, ERRORS_PER_PAGE)
     shown: dict[str, Any] = {"errors": errors}
     if len(errors) == ERRORS_PER_PAGE:
         shown["after"] = first + ERRORS_PER_PAGE
