@@ -199,17 +199,22 @@ clean:  ## Remove what was built; data directories stay
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
 
-$(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --editable packages/patterns --editable packages/postgres
+$(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml | $(VENV)/.pip
+	$(BIN)/python -m pip install --quiet --group dev --editable . --editable packages/patterns --editable packages/postgres
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres
 	@touch $@
 
-$(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(BIN)/python
+$(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(VENV)/.pip
 	$(BIN)/python -m venv $(VENV)/$*
-	@$(BIN)/python tools/extra.py $* | xargs -d '\n' $(VENV)/$*/bin/python -m pip install --quiet
+	@$(BIN)/python -m pip --python $(VENV)/$*/bin/python install --quiet --group $*
+	@touch $@
+
+# The pip that Python 3.11 brings knows no dependency groups.
+$(VENV)/.pip: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@touch $@
 
 # The lowest versions have wheels for the oldest Python only.
@@ -218,7 +223,7 @@ $(VENV)/floors/.installed: pyproject.toml $(VENV)/.develop
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then \
 	    $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(@D) && \
 	    $(BIN)/uv pip install --quiet --python $(@D)/bin/python --resolution lowest-direct --editable \
-	        '.[access,approximate,client,kinesis,postgres,s3,testing,vectors,zstd]' 'hypothesis>=6.100' 'pytest-xdist>=3.6'; \
+	        '.[access,approximate,client,kinesis,postgres,s3,testing,vectors,zstd]' 'hypothesis>=6.100' 'pytest-xdist>=3.6' 'trustme>=1.2'; \
 	else \
 	    echo "The lowest versions are tried on Python 3.11 only"; \
 	fi

@@ -92,7 +92,8 @@ compiling = os.environ.get("HASHRANGE_COMPILE") == "1"
 # setuptools runs this file several times for a wheel: to ask what building takes, for the metadata, to build.
 building = not {"build_ext", "bdist_wheel"}.isdisjoint(sys.argv)
 extras = PROJECT["project"]["optional-dependencies"]
-requirements = [*extras["compile"], *extras["postgres"], *PROJECT["project"]["dependencies"]]
+compilers = PROJECT["dependency-groups"]["compile"]
+requirements = [*compilers, *extras["postgres"], *PROJECT["project"]["dependencies"]]
 setup(
     ext_modules=extensions() if compiling and building else [],
     setup_requires=requirements if compiling and not building else [],

@@ -63,7 +63,7 @@ class World:
     def reopen(self) -> None:
         """Open the database again, as a restart does."""
         if self.data is None:
-            self.database.backups.forget()
+            self.database.jobs.backups.forget()
         else:
             self.database.close()
             self.open()
@@ -105,7 +105,8 @@ class World:
         return [one["BackupArn"] for one in self("ListBackups", **given)["BackupSummaries"]]
 
     def folder(self, arn: str) -> Path:
-        [found] = [one for one in self.database.backups.overview() if one["id"] == arn.rpartition("/")[2]]
+        known = self.database.jobs.backups.runner.overview()
+        [found] = [one for one in known if one["id"] == arn.rpartition("/")[2]]
         return Path(found["folder"])
 
     def restore(self, arn: str, name: str = "restored", **given: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Certificates for tests, made as `hashrange tls create` makes them."""
+"""Certificates for tests, of an authority that nobody else knows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from hashrange.clock import SystemClock
+import trustme
+
 from hashrange.server.tls import Certificates
-from hashrange_access.certificates import authority, server
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,10 @@ class Files:
 
 def make(folder: Path, *hosts: str) -> Files:
     """A certificate in `folder`, of a new authority."""
-    now = SystemClock().now()
-    signer = authority(now)
-    made = server(signer, hosts or ("localhost", "127.0.0.1"), now)
+    authority = trustme.CA()
+    made = authority.issue_cert(*(hosts or ("localhost", "127.0.0.1")))
     files = Files(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
-    files.ca.write_bytes(signer.certificate)
-    files.certificate.write_bytes(made.certificate)
-    files.key.write_bytes(made.key)
+    authority.cert_pem.write_to_path(str(files.ca))
+    files.certificate.write_bytes(b"".join(part.bytes() for part in made.cert_chain_pems))
+    made.private_key_pem.write_to_path(str(files.key))
     return files

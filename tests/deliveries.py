@@ -94,7 +94,7 @@ class World:
         else:
             database = Database.open(self.directory, settings=self.settings, clock=self.clock)
         database.background.steady = lambda: self.seconds
-        database.deliveries.runner.streams = self.streams  # type: ignore[assignment]
+        database.jobs.deliveries.runner.streams = self.streams  # type: ignore[assignment]
         return database
 
     def reopen(self, **given: Any) -> None:

@@ -89,8 +89,8 @@ class World:
                 return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
-    def errors(self, arn: str) -> list[dict[str, Any]]:
-        return self.database.imports.errors(arn)
+    def errors(self, arn: str, *place: int) -> list[dict[str, Any]]:
+        return self.database.import_errors(arn, *place)
 
     def status(self, table: str = "music") -> str | None:
         try:

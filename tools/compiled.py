@@ -129,9 +129,8 @@ def build() -> int:
 
 def _compile(target: Path) -> None:
     """Make the extension modules in a folder that has its name only when it is whole."""
-    extras = PROJECT["project"]["optional-dependencies"]
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, *extras["compile"]], check=True)
+    subprocess.run([*pip, *PROJECT["dependency-groups"]["compile"]], check=True)
     with tempfile.TemporaryDirectory(dir=BUILDS) as scratch:
         arguments = ["build_ext", f"--build-lib={scratch}/lib", f"--build-temp={scratch}/objects"]
         subprocess.run(

@@ -23,7 +23,6 @@ SMALL_CHANGES = "worst_small_changes"
 WRITTEN = "worst_written"
 FOUR_KEYS = "worst_four_keys"
 
-ITEM_BYTES = 400_000
 LIST_ITEMS = 40
 # A number of one digit takes 3 bytes in a list: this fills an item up to its limit of 400 KB.
 LIST_LENGTH = 130_000

@@ -51,7 +51,6 @@ holds, and what it refuses to know:
     limits       the limits of the API
     clock        time, and how moments are written
     files        files that survive a crash, only regular files, how many may be open
-    patterns     an alias of the distribution `hashrange_patterns`
 """
 
 from importlib.machinery import ExtensionFileLoader

@@ -43,32 +43,25 @@ from hashrange.operations.context import (
     Answer,
     Caller,
     Context,
-    Done,
     Encode,
-    Later,
     Operation,
     Request,
+    Terms,
     scope_of,
 )
-from hashrange.operations.terms import Terms
 from hashrange.pace import Task, TurnOver, freeing
-from hashrange.pace.workers import Workers, call_later, call_now, hold_up
+from hashrange.pace.workers import Later, Workers, call_later, call_now, hold_up
 from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
 from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
-from hashrange.storage.loops import LoopWatch
+from hashrange.storage.loops import Done, LoopWatch
 from hashrange.tables.background import sweeps
-from hashrange.tables.background.ondemand import OnDemand
+from hashrange.tables.background.ondemand import Jobs
 from hashrange.tables.background.sharing import sharing_of
-from hashrange.tables.background.units import ASIDE, Background
-from hashrange.tables.backups.backuper import Backuper
-from hashrange.tables.bulk.bulker import Bulker
+from hashrange.tables.background.units import Background
 from hashrange.tables.data.capacity import Bill
-from hashrange.tables.deliveries.deliverer import Deliverer
-from hashrange.tables.exports.exporter import Exporter
-from hashrange.tables.imports.importer import Importer
 from hashrange.tables.inspection import overview
 
 if TYPE_CHECKING:
@@ -113,15 +106,7 @@ class Database:
         self._terms = Terms(settings)
         self.clock = clock if clock is not None else clock_of(engine)
         self.background = Background(sharing=sharing_of(engine, _new_id()))
-        self.imports = Importer(engine, settings)
-        self.exports = Exporter(engine, settings, export_filter)
-        self.backups = Backuper(engine, settings, scope_of)
-        self.bulk = Bulker(engine, settings, bulk_put)
-        self.deliveries = Deliverer(engine, settings)
-        transfers = self.imports, self.exports, self.bulk
-        self.aside: dict[str, tuple[OnDemand[Any], ...]] = dict(
-            zip(ASIDE, (transfers, (self.backups,), (self.deliveries,)), strict=True)
-        )
+        self.jobs = Jobs(engine, settings, export_filter=export_filter, scope_of=scope_of, bulk_put=bulk_put)
         self._next_sweep = 0.0
         self._kept = self.background.kept
         self.turn_seconds = pace.TURN_SECONDS
@@ -208,6 +193,11 @@ class Database:
         from hashrange.operations.travel import Travel
 
         return Travel(self.engine, lambda: self.clock, self.settings, _new_id)
+
+    def import_errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[Answer]:
+        """The errors of the items of an import: `tables.imports.import_records.errors_of`."""
+        from hashrange.tables.imports.import_records import errors_of
+        return self.engine.read(lambda reader: errors_of(reader, arn, first, errors_max))
 
     def costs(self) -> Costs:
         """A record of what each request costs while its block runs: ``with database.costs() as costs:``."""
@@ -450,7 +440,7 @@ class Database:
 
     def sweep(self) -> float:
         """Do the due work of all lanes (`sweep_…`). Returns the seconds until more work is due."""
-        return min([self.sweep_tables(), *map(self.sweep_aside, self.aside)])
+        return min([self.sweep_tables(), *map(self.sweep_aside, self.jobs.lanes)])
 
     def sweep_tables(self) -> float:
         """Like `sweep`, for work that needs only the store: states, expiry, new and lagging indexes."""
@@ -460,13 +450,13 @@ class Database:
     def sweep_aside(self, lane: str) -> float:
         """Like `sweep`, for the work of a lane of `aside`, which may wait for something else."""
         self.background.clock_is_real = is_real(self.clock)
-        units, background = [kind.units for kind in self.aside[lane]], self.background
+        units, background = [kind.units for kind in self.jobs.lanes[lane]], self.background
         at = background.aside[lane]
         return sweeps.sweep_aside(self.engine, self.clock.now, self.settings, background, units, at)
 
     def release(self, lane: str) -> None:
         """Close the files and connections of a lane. Its work continues from its stored position."""
-        for kind in self.aside[lane]:
+        for kind in self.jobs.lanes[lane]:
             kind.forget()
 
     def settle(self) -> None:
@@ -484,7 +474,7 @@ class Database:
         self._rewinding().restore(snapshot)
         self._kept.clear()
         self.background.forget()
-        for lane in self.aside:
+        for lane in self.jobs.lanes:
             self.release(lane)
         self._next_sweep = 0.0
 
@@ -517,7 +507,7 @@ class Database:
         self._workers.close()
         self.background.leave()
         self.engine.close()
-        for kinds in self.aside.values():
+        for kinds in self.jobs.lanes.values():
             for kind in kinds:
                 kind.close()
         self._kept.clear()

@@ -87,23 +87,6 @@ def _pairs(digits: str) -> list[int]:
     return [_PAIRS[digits[at : at + 2]] for at in range(0, len(digits), 2)]
 
 
-def unpack_number(packed: bytes) -> str:
-    """The number in normal form whose packed bytes these are."""
-    if packed == _ZERO:
-        return "0"
-    negative = packed[0] == 0x40
-    body = packed[1:].translate(_INVERT) if negative else packed[1:]
-    exponent = body[0] + NUMBER_EXPONENT_MIN
-    digits = "".join(f"{pair - 1:02}" for pair in body[1:-1]).rstrip("0")
-    if exponent < 0:
-        text = "0." + "0" * (-exponent - 1) + digits
-    elif exponent + 1 >= len(digits):
-        text = digits + "0" * (exponent + 1 - len(digits))
-    else:
-        text = digits[: exponent + 1] + "." + digits[exponent + 1 :]
-    return "-" + text if negative else text
-
-
 def pack_sort(value: AttributeValue) -> bytes:
     """The sort bytes of a base table's sort key value (S, N or B)."""
     for name, content in value.items():

@@ -1,4 +1,4 @@
-"""Clients that speak TLS, and trust the server by the variables that `hashrange tls create` prints."""
+"""Clients that speak TLS, and trust the server by the variables that `docs/tls.md` names."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from typing import Any
 
 import pytest
 
+import certificates
+from certificates import Files
 from serving import serving
 
 
 @pytest.fixture(scope="module")
-def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The variables that the command prints."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = [sys.executable, "-m", "hashrange", "tls", "create", "--dir", str(folder)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = dict(re.findall(r"^ +export (\w+)=(\S+)", printed, re.MULTILINE))
-    assert set(found) == {"AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"}
-    return found
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return certificates.make(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
-def endpoint(variables: dict[str, str]) -> Iterator[str]:
-    folder = Path(variables["AWS_CA_BUNDLE"]).parent
-    options = ["--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server-key.pem")]
-    with serving("--memory", *options) as server:
+def variables(files: Files) -> dict[str, str]:
+    """The variables that the page names, with the file of the authority."""
+    page = (Path(__file__).parents[2] / "docs" / "tls.md").read_text()
+    names = set(re.findall(r"`(\w+)=…/rootCA.pem`", page))
+    assert names == {"AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"}
+    return dict.fromkeys(names, str(files.ca))
+
+
+@pytest.fixture(scope="module")
+def endpoint(files: Files) -> Iterator[str]:
+    with serving("--memory", *files.options()) as server:
         yield server.endpoint
 
 

@@ -279,7 +279,7 @@ def test_a_deleted_backup_is_gone_with_its_files(world: World) -> None:
     assert world.listed() == []
     world.database.settle()
     assert list(world.backups.iterdir()) == []
-    assert world.database.backups.overview() == []
+    assert world.database.jobs.backups.runner.overview() == []
 
 
 def test_a_backup_that_is_being_written_can_be_given_up(world: World, small_files: None) -> None:

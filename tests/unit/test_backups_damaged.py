@@ -159,7 +159,7 @@ def test_what_is_found_while_reading_removes_the_table(world: World, case: str) 
     world.restore(arn)
     world.database.settle()
     gone(world, "restored")
-    [shown] = world.database.backups.overview()
+    [shown] = world.database.jobs.backups.runner.overview()
     assert words in shown["problem"]
     # When somebody has put the files right, the backup can be restored.
     shutil.rmtree(world.folder(arn))
@@ -167,7 +167,7 @@ def test_what_is_found_while_reading_removes_the_table(world: World, case: str) 
     world.restore(arn)
     world.database.settle()
     assert world.rows("restored") == world.rows()
-    assert world.database.backups.overview()[0]["problem"] is None
+    assert world.database.jobs.backups.runner.overview()[0]["problem"] is None
 
 
 def test_a_manifest_with_a_table_that_cannot_be_made(world: World) -> None:

@@ -117,7 +117,7 @@ def test_a_folder_that_cannot_be_read_holds_up_no_other(
 
     monkeypatch.setattr(files, "read_manifest", failing)
     world.database.settle()
-    assert [Path(one["folder"]).name for one in world.database.backups.overview()] == ["b"]
+    assert [Path(one["folder"]).name for one in world.database.jobs.backups.runner.overview()] == ["b"]
     assert "Permission denied" in world.database.background.failing["directory of backups"]
 
 

@@ -189,6 +189,13 @@ def test_a_server_that_other_machines_reach_says_so(tmp_path: Path, host: str, w
     assert "AWS_ACCESS_KEY_ID=any" in said
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_welcome_names_the_variable_by_which_programs_trust_a_server(scheme: str) -> None:
+    fields = {"version": "1", "endpoint": f"{scheme}://localhost:8000", "engine": "", "data": ""}
+    said = welcome.welcome(fields, "us-east-1", welcome.Secrets(), warns=False)
+    assert ("AWS_CA_BUNDLE=FILE" in said) == (scheme == "https")
+
+
 def test_the_welcome_of_a_strict_server_asks_for_a_key() -> None:
     fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
     said = welcome.welcome(fields, "us-east-1", welcome.Secrets(token="a-token"), warns=False, strict=True)

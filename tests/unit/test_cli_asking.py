@@ -175,8 +175,8 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
         else:
             yield path, one
 
-    local = {" serve", " check", " migrate", " completion", " healthcheck"}
-    local |= {" policy lint", " policy simulate", " tls create", " audit hash"}
+    local = {" serve", " check", " completion", " healthcheck"}
+    local |= {" policy lint", " policy simulate", " audit hash"}
     local |= {" costs prices", " policy suggest", " replay"}  # (replay has --to)
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}

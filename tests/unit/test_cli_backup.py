@@ -107,7 +107,7 @@ def test_the_whole_server_on_another_machine(server: Server, stack: ExitStack, t
     assert shown.count("restored 20 items") == 2
     assert {table: other.scan(table) for table in before} == before
     other.drop("songs")
-    [later] = [one for one in server.database.backups.overview() if one["name"] == "later"]
+    [later] = [one for one in server.database.jobs.backups.runner.overview() if one["name"] == "later"]
     other.done("restore", later["folder"])
     assert len(other.scan("songs")) == 21
     for table in before:

@@ -167,7 +167,6 @@ def test_every_extra_for_users_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     brought = {
         extra: {re.split(r"[><=;\[]", one)[0].lower() for one in requirements}
         for extra, requirements in extras.items()
-        if extra not in ("compile", "dev", "docs", "release")
     }
     named = {extra: {one.lower() for one in modules} for extra, (modules, _) in installed.EXTRAS.items()}
     assert named == brought

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hashrange.cli import main
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.files.durable import write_durably
@@ -69,11 +67,9 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
     write_durably(tmp_path / "durable", b"")
     open_to_write(tmp_path / "regular").close()
     sealing._made(tmp_path / "key", bytes(sealing.KEY_BYTES))
-    assert CliRunner().invoke(main, ["tls", "create", "--dir", str(tmp_path / "tls")]).exit_code == 0
-    found = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".pem"]
-    found += tmp_path.glob("tls/*-key.pem")
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.relative_to(tmp_path).parts[0] for path in found} == {
-        *("audit", "backups", "buckets", "durable", "failures", "key", "recording", "regular", "tls"),
+        *("audit", "backups", "buckets", "durable", "failures", "key", "recording", "regular"),
     }
     assert [path for path in found if path.stat().st_mode & 0o077] == []
 

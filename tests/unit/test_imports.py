@@ -337,8 +337,8 @@ def test_errors_are_kept_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyP
     assert shown["ErrorCount"] == 500
     errors = world.errors(shown["ImportArn"])
     assert len(errors) == 20
-    assert world.database.imports.errors(shown["ImportArn"], 5, 10) == errors[5:15]
-    assert world.database.imports.errors(shown["ImportArn"], 10**30) == []
+    assert world.errors(shown["ImportArn"], 5, 10) == errors[5:15]
+    assert world.errors(shown["ImportArn"], 10**30) == []
 
 
 def test_later_rows_replace_earlier_ones_with_their_key(world: World) -> None:

@@ -68,7 +68,7 @@ def test_an_object_that_changes_meanwhile_is_an_error(world: World, change: str)
         world.database.sweep()
     imported = world.shown(arn)["ImportedItemCount"]
     assert 0 < imported < 1_000
-    world.database.imports.forget()  # as after a restart, or after a lost connection
+    world.database.jobs.imports.forget()  # as after a restart, or after a lost connection
     if change == "removed":
         (world.folder / "a.json").unlink()
     else:
@@ -110,7 +110,7 @@ class Unsteady:
 
 def failing(world: World) -> Failing:
     buckets = Failing(world.folder.parent)
-    world.database.imports.runner.buckets = buckets
+    world.database.jobs.imports.runner.buckets = buckets
     return buckets
 
 

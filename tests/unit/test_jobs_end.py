@@ -266,12 +266,12 @@ def test_a_table_whose_import_is_stalled_can_be_deleted(tmp_path: Path) -> None:
     """Others cannot, as on AWS."""
     world = World(tmp_path)
     buckets = Failing(world.folder.parent)
-    world.database.imports.runner.buckets = buckets
+    world.database.jobs.imports.runner.buckets = buckets
     world.put("a", encoded([item_of(number) for number in range(1_000)], "DYNAMODB_JSON"))
     arn = world.begin()
     steps = Steps(world.database)
     steps.sweep(2)
-    world.database.imports.forget()
+    world.database.jobs.imports.forget()
     with pytest.raises(ResourceInUseException, match="Table is being created"):
         world("DeleteTable", TableName="music")
     buckets.error = ConnectionResetError("the network is gone")
@@ -281,7 +281,7 @@ def test_a_table_whose_import_is_stalled_can_be_deleted(tmp_path: Path) -> None:
     steps.sweep(1)
     with pytest.raises(ResourceInUseException):  # it goes on
         world("DeleteTable", TableName="music")
-    world.database.imports.forget()
+    world.database.jobs.imports.forget()
     buckets.error = TimeoutError("the network is gone again")
     steps.sweep(TRIES_MAX)
     world("DeleteTable", TableName="music")
@@ -333,6 +333,6 @@ def test_a_restore_that_cannot_be_read_is_given_up(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(backup_reader.Reading, "take", raising(ValueError("digits")))
     steps.sweep(TRIES_MAX)
     assert world("ListTables")["TableNames"] == ["music"]
-    [backup] = world.database.backups.overview()
+    [backup] = world.database.jobs.backups.runner.overview()
     assert backup["problem"] == "ValueError: digits"
     world.database.close()

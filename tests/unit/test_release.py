@@ -272,8 +272,9 @@ name = "{}"
 version = "1"
 dependencies = []
 [project.optional-dependencies]
-compile = []
 postgres = []
+[dependency-groups]
+compile = []
 [tool.setuptools.packages.find]
 where = ["src"]
 """

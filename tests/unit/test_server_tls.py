@@ -7,7 +7,6 @@ import logging
 import os
 import socket
 import ssl
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -454,71 +453,7 @@ def run(arguments: list[str]) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-def test_create_makes_what_the_server_takes(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    made = run(["tls", "create", "--host", "db.internal", "--host", "10.0.0.7"])
-    assert made.exit_code == 0, made.output
-    folder = tmp_path / "hashrange-tls"
-    for variable in ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"):
-        assert f"export {variable}={folder / 'ca.pem'}" in made.output
-    assert "keytool -importcert" in made.output
-    assert {path.name for path in folder.iterdir() if path.stat().st_mode & 0o077 == 0} == {
-        "ca-key.pem",
-        "server-key.pem",
-    }
-    files = Files(folder / "ca.pem", folder / "server.pem", folder / "server-key.pem")
-    trusting = files.context()
-    with running(database, certificates=files.certificates()) as endpoint:
-        for name in ("db.internal", "10.0.0.7", "localhost", "127.0.0.1", "::1"):
-            with trusting.wrap_socket(
-                socket.create_connection(address(endpoint), 30), server_hostname=name
-            ) as connection:
-                assert healthy(connection)
-    former = files.certificate.read_bytes()
-    again = run(["tls", "create"])
-    assert again.exit_code == 1
-    assert "--force replaces it" in again.output
-    assert files.certificate.read_bytes() == former
-    assert run(["tls", "create", "--force"]).exit_code == 0
-    assert files.certificate.read_bytes() != former
-    with (
-        running(database, certificates=files.certificates()) as endpoint,
-        connected(endpoint, trusting) as connection,
-    ):
-        assert healthy(connection)
-
-
-def test_without_cryptography_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    made = CliRunner().invoke(main, ["tls", "create", "--dir", str(tmp_path / "made")])
-    assert made.exit_code == 1
-    assert "pip install cryptography" in made.output
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("host", ["http://localhost", "a b", ""])
-def test_create_refuses_what_is_no_name(host: str, tmp_path: Path) -> None:
-    outcome = run(["tls", "create", "--host", host, "--dir", str(tmp_path / "tls")])
-    assert outcome.exit_code == 1
-    assert f"{host!r} is neither a host name nor an address" in " ".join(outcome.output.split())
-
-
-def test_create_needs_both_files_of_an_authority(tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("no certificate")
-    outcome = run(["tls", "create", "--dir", str(tmp_path)])
-    assert outcome.exit_code == 1
-    assert "ca-key.pem" in outcome.output
-    (tmp_path / "ca-key.pem").write_text("no key")
-    outcome = run(["tls", "create", "--dir", str(tmp_path)])
-    assert outcome.exit_code == 1
-    assert not (tmp_path / "server.pem").exists()
-
-
-def test_the_welcome_says_how_programs_trust_the_server(files: Files) -> None:
+def test_the_command_encrypts_both_ports(files: Files) -> None:
     from serving import serving
 
     with serving("--memory", *files.options()) as server:

@@ -16,16 +16,20 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from fastcrc.crc32 import iscsi as crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hashrange.cli import main
 from hashrange.storage.api import Transaction
 from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.files.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import read_manifest
 from hashrange.storage.embedded.files.mark import Mark, OpenMark, read_mark, write_mark
-from hashrange.storage.failures import CommitFailed, CommitUnknown, OutdatedFormat, StorageError, StoreDamaged
+from hashrange.storage.embedded.offline.salvage import StoredRecords
+from hashrange.storage.failures import CommitFailed, CommitUnknown, StorageError, StoreDamaged, UnknownFormat
 
 P = b"partition"
 ITEMS = 60
@@ -135,22 +139,51 @@ def test_a_store_of_which_something_is_missing_is_refused(data: Path, name: str,
     assert_refused(data, message)
 
 
-def test_an_older_format_needs_its_files_as_well(data: Path) -> None:
-    (data / "STORE").unlink()
-    (data / "FORMAT").write_text("hashrange data 1\n")
-    (data / "rocks/CURRENT").rename(data / "CURRENT")
-    assert_refused(data, "rocks/CURRENT is missing")
-    (data / "CURRENT").rename(data / "rocks/CURRENT")
-    with pytest.raises(OutdatedFormat, match=f"has format 1.* Run `hashrange migrate {data}`"):
+def as_of_format(data: Path, version: int, names: str) -> None:
+    """Let the files of these names say that the directory has this format."""
+    if "FORMAT" in names:
+        (data / "FORMAT").write_text(f"hashrange data {version}\n")
+    else:
+        (data / "FORMAT").unlink()
+    mark = read_mark(data)
+    assert mark is not None
+    if "STORE" in names:
+        write_mark(data, mark._replace(format=version))
+    else:
+        (data / "STORE").unlink()
+
+
+@pytest.mark.parametrize("version", [1, 3, 5])
+@pytest.mark.parametrize("names", ["FORMAT STORE", "FORMAT", "STORE"])
+def test_another_format_is_refused_unchanged_with_the_remedy(data: Path, version: int, names: str) -> None:
+    """Older and newer, by a server and by each command; also where FORMAT or STORE is lost."""
+    as_of_format(data, version, names)
+    before = contents(data)
+    for open_store in (EmbeddedEngine, StoredRecords):
+        with pytest.raises(UnknownFormat, match=rf"format {version}; .* format 4\..*`hashrange pull --all"):
+            open_store(data)
+    for command in (["check"], ["check", "--repair"], ["serve", "--data-dir"]):
+        result = CliRunner().invoke(main, [*command, str(data)])
+        assert result.exit_code == (2 if "check" in command else 1)
+        assert f"has format {version}; " in result.output
+    assert contents(data) == before
+
+
+@pytest.mark.parametrize("text", ["hashrange data 3", "hashrange data 5", "hashrange", ""])
+def test_a_format_that_is_not_that_of_the_store_is_damage(data: Path, text: str) -> None:
+    """STORE has a checksum, so it is right; and the repair writes FORMAT again."""
+    (data / "FORMAT").write_text(text)
+    assert_refused(data, "the file FORMAT is damaged")
+    CliRunner().invoke(main, ["check", "--repair", str(data)])
+    assert (data / "FORMAT").read_text() == "hashrange data 4\n"
+
+
+def test_a_mark_that_names_no_format_is_of_another_one(data: Path) -> None:
+    (data / "FORMAT").unlink()
+    line = (data / "STORE").read_bytes().partition(b" format ")[0]
+    (data / "STORE").write_bytes(b"%b crc %08x\n" % (line, crc32c(line)))
+    with pytest.raises(UnknownFormat, match="has format 2; "):
         EmbeddedEngine(data)
-    assert (data / "FORMAT").read_text() == "hashrange data 1\n"
-    shutil.rmtree(data / "rocks")
-    assert_refused(data, "the folder rocks is missing")
-
-
-def test_an_older_format_without_any_store(tmp_path: Path) -> None:
-    (tmp_path / "FORMAT").write_text("hashrange data 1\n")
-    assert_refused(tmp_path, "if nothing was ever stored here, remove the file FORMAT")
 
 
 def test_another_store_in_the_place_of_this_one_is_refused(data: Path, tmp_path: Path) -> None:
@@ -258,7 +291,7 @@ def test_a_creation_that_was_killed_inside_rocksdb_is_done_again(tmp_path: Path)
     for count in range(len(order) + 1):
         data = tmp_path / f"data{count}"
         (data / "rocks").mkdir(parents=True)
-        (data / "FORMAT").write_text("hashrange data 2\n")
+        (data / "FORMAT").write_text("hashrange data 4\n")
         write_mark(data, Mark(False, "", 0, 0))
         for name in order[:count]:
             if name in names:

@@ -106,7 +106,7 @@ def test_a_directory_is_locked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("FORMAT", b"hashrange data 5\n", "has format 5; this program knows formats up to 4. Use a newer"),
+        ("FORMAT", b"hashrange data 5\n", "has format 5; this version of Hashrange opens format 4"),
         ("FORMAT", b"something else", "was not written by Hashrange"),
         ("FORMAT", b"\xff\xfe", "was not written by Hashrange"),
         ("diary.txt", b"", "not empty and is not a Hashrange data directory .it holds 'diary.txt'"),

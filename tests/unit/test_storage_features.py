@@ -17,10 +17,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.settings import Settings
 from hashrange.storage import features
-from hashrange.storage.contract.records import P, get, put
-from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.files.mark import read_mark, write_mark
-from hashrange.storage.failures import StorageError, UnknownFormat
+from hashrange.storage.failures import UnknownFormat
 from hashrange.storage.memory import MemoryEngine
 from vector_tables import NOW, index_of
 
@@ -96,47 +93,3 @@ def test_a_store_that_needs_more_is_refused_by_name(
     for options in ([], ["--repair"]):
         shown = CliRunner().invoke(main, ["check", *options, str(origin.path)])
         assert (shown.exit_code, "does not have: vectors" in shown.output) == (2, True), shown.output
-
-
-def as_before(directory: Path, *, marked: int = 3) -> None:
-    """Make a directory of format 3 of one of today."""
-    mark = read_mark(directory)
-    assert mark is not None
-    write_mark(directory, mark._replace(format=marked))
-    (directory / "FORMAT").write_text("hashrange data 3\n")
-
-
-@pytest.mark.parametrize("marked", [3, 4])
-def test_a_directory_of_format_3_is_opened_and_closed_to_older_programs(tmp_path: Path, marked: int) -> None:
-    """Older programs would not look at what it needs. STORE says 4 where a crash has cut off the change."""
-    data = tmp_path / "data"
-    engine = EmbeddedEngine(data)
-    put(engine, 7, P, b"a", b"1")
-    engine.close()
-    as_before(data, marked=marked)
-    assert CliRunner().invoke(main, ["check", str(data)]).exit_code == 0
-    assert (data / "FORMAT").read_text() == "hashrange data 3\n", "a check changes nothing"
-    engine = EmbeddedEngine(data)
-    try:
-        assert get(engine, 7, P, b"a") == b"1"
-        mark = read_mark(data)
-        assert mark is not None
-        assert (mark.format, (data / "FORMAT").read_text()) == (4, "hashrange data 4\n")
-        put(engine, 7, P, b"a", b"2")
-    finally:
-        engine.close()
-    assert CliRunner().invoke(main, ["check", str(data)]).exit_code == 0
-    engine = EmbeddedEngine(data)
-    assert get(engine, 7, P, b"a") == b"2"
-    engine.close()
-
-
-def test_a_directory_of_format_3_that_cannot_be_opened_keeps_its_format(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    EmbeddedEngine(data).close()
-    as_before(data)
-    for file in (data / "rocks").glob("MANIFEST-*"):
-        file.unlink()
-    with pytest.raises(StorageError):
-        EmbeddedEngine(data)
-    assert (data / "FORMAT").read_text() == "hashrange data 3\n"

@@ -5,7 +5,6 @@
     check       verify a store
     copying     `copy`: a store to another engine
     importing   `import`: items of files into a table
-    migrate     bring an older directory over
     restore     tables of backups
     as_of       `as-of`: the past of a server's tables
     clock       a running server's clock
@@ -46,11 +45,9 @@ _COMMANDS: Final = {
     "faults": "List, add and remove a running server's fault rules.",
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
-    "migrate": "Upgrade a data directory of an older version.",
     "pull": "Make the tables of an AWS account, or of another server, here.",
     "restore": "Make tables from backups.",
     "serve": "Run the server.",
-    "tls": "Make certificates for the server.",
 }
 
 
@@ -63,7 +60,6 @@ _MODULES: Final = {
     "import": "importing",
     "pull": "pulling.pull",
     "serve": "serving.serve",
-    "tls": "access.tls",
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.remote.asking import Plane, ask, plane_options
-from hashrange.cli.remote.waiting import wait
+from hashrange.cli.remote.progress import wait
 from hashrange.clock import SystemClock, show_moment
 
 START: Final = "hashrange serve"

@@ -16,7 +16,6 @@ from hashrange.files.durable import private, sync, sync_directory
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError, StoreDamaged
 from hashrange.storage.moving import Numbers
-from hashrange.tables import formats
 from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.mending import kept_lines, mend
 from hashrange.tables.inspection.owners import owners
@@ -138,7 +137,6 @@ def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
 def _problems(directory: Path) -> Iterator[Problem]:
     """The problems of the files, then of single records, then between records."""
     from hashrange.storage.embedded.files.damage import Damage
-    from hashrange.storage.embedded.offline.migration import untranslatable
     from hashrange.storage.embedded.offline.salvage import StoredRecords
 
     store = StoredRecords(directory)
@@ -150,13 +148,6 @@ def _problems(directory: Path) -> Iterator[Problem]:
                 yield Problem("", f"{problem.cause}; lost are {_lost(store, *problem.spaces)}")
         if not store.readable:
             yield Problem("", "no record can be read")
-        elif store.outdated:
-            yield from (Problem("", message) for message in untranslatable(store, formats.begin))
-            click.echo(
-                f"{directory} has format {store.version}: its records were read, and can be compared with "
-                f"each other after `hashrange migrate {directory}`",
-                err=True,
-            )
         else:
             numbers_of = partial(_numbers_of, store)
             yield from check(store, progress=_progress, numbers_of=numbers_of, cleared=store.cleared)
@@ -182,15 +173,9 @@ def _lost(store: StoredRecords, first: int, last: int) -> str:
 def _repair(directory: Path) -> None:
     from hashrange.storage.embedded import EmbeddedEngine
     from hashrange.storage.embedded.offline.repair import aside, repair
-    from hashrange.storage.embedded.offline.salvage import StoredRecords
 
     for done in repair(directory):
         click.echo(done, err=True)
-    store = StoredRecords(directory)
-    outdated = store.outdated
-    store.close()
-    if outdated:
-        return  # entries, sizes and totals follow from the items, which have to be migrated first
     engine = EmbeddedEngine(directory)
     kept = aside(directory)
     try:

@@ -72,7 +72,6 @@ _LONG_TYPES: Final = {
 # In the order of DynamoDB's own message.
 _TYPE_NAMES: Final = ("B", "NULL", "SS", "BOOL", "L", "BS", "N", "NS", "S", "M")
 _ANY_TYPE: Final = f"{{{','.join(_TYPE_NAMES)}}}"
-_NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 def condition_steps(tree: Node, names: Mapping[str, str]) -> Iterator[Check]:
@@ -172,9 +171,9 @@ def _call_checks(node: Call, names: Mapping[str, str]) -> Iterator[ValueCheck]:
     # `contains` accepts operands of all types; for a type without members it is false.
 
 
-def update_checks(tree: UpdateTree, names: Mapping[str, str] = _NO_NAMES) -> list[ValueCheck]:
+def update_checks(tree: UpdateTree) -> list[ValueCheck]:
     """The operand rules of an update whose placeholders were checked before."""
-    return [check for node in walk(tree) for check in update_rules(node, names)]
+    return [check for node in walk(tree) for check in update_rules(node, {})]
 
 
 def update_rules(node: Node, names: Mapping[str, str]) -> Iterator[ValueCheck]:

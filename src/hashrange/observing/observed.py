@@ -22,19 +22,11 @@ from hashrange.observing import noting
 from hashrange.observing.noting import Items
 from hashrange.observing.observer import Body, Observer
 from hashrange.observing.record import Record
-from hashrange.operations.context import (
-    NONE_LEFT,
-    Answer,
-    Caller,
-    Done,
-    Encode,
-    Later,
-    Operation,
-    Request,
-    scope_of,
-)
+from hashrange.operations.context import NONE_LEFT, Answer, Caller, Encode, Operation, Request, scope_of
+from hashrange.pace.workers import Later
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
+from hashrange.storage.loops import Done
 from hashrange.tables.data.capacity import NO_BILL, Bill
 
 _NOT_COUNTED: Final = Items()

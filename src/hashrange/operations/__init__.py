@@ -16,9 +16,9 @@
     insights          which keys of a table are used most
     describe_service  the service's endpoints and limits
     context           the context of a call, and the entries of the registry
-    terms             the settings that matter to every request
     targets           the tables, indexes and items that a request names
     throttling        the errors of throttled requests
+    job_pages         pages of exports, imports and bulk operations
     parameters        the parameters that reads and writes share
     travel            reads the past of tables, and restores old states of items
 
@@ -112,21 +112,21 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DeleteItem": _operation("writes.delete_item", writes=True, consumes=True),
     "DeleteResourcePolicy": _operation("policies.resource_policies", "prepare_delete", writes=True),
     "DeleteTable": _operation("tables.delete_table", writes=True),
-    "DescribeBackup": _operation("backups.describe_backup"),
-    "DescribeBulkOperation": _operation("bulk.describe_bulk_operation"),
+    "DescribeBackup": _operation("backups.backup_description", "prepare_describe"),
+    "DescribeBulkOperation": _operation("bulk.bulk_description", "prepare_describe"),
     "DescribeContinuousBackups": _operation("backups.continuous_backups", "prepare_describe"),
     "DescribeContributorInsights": _operation("insights.contributor_insights", "prepare_describe"),
     "DescribeEndpoints": _operation("describe_service", "prepare_endpoints"),
-    "DescribeExport": _operation("exports.describe_export"),
+    "DescribeExport": _operation("exports.export_description", "prepare_describe"),
     "DescribeGlobalTable": _operation("replicas.legacy_global_tables", "prepare_describe"),
     "DescribeGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
-    "DescribeImport": _operation("imports.describe_import"),
+    "DescribeImport": _operation("imports.import_description", "prepare_describe"),
     "DescribeKinesisStreamingDestination": _operation(
         "destinations.kinesis_destinations", "prepare_describe"
     ),
     "DescribeLimits": _operation("describe_service", "prepare_limits"),
     "DescribeStream": _operation("streams.describe_stream"),
-    "DescribeTable": _operation("tables.describe_table"),
+    "DescribeTable": _operation("tables.table_description", "prepare_describe"),
     "DescribeTableReplicaAutoScaling": _operation("replicas.replica_auto_scaling", "prepare_describe"),
     "DescribeTimeToLive": _operation("tables.time_to_live", "prepare_describe"),
     "DisableKinesisStreamingDestination": _operation(
@@ -154,11 +154,11 @@ REGISTRY: Final[dict[str, Operation]] = {
     "GetShardIterator": _operation("streams.get_shard_iterator"),
     "ImportTable": _operation("imports.import_table", writes=True),
     "ListContributorInsights": _operation("insights.contributor_insights", "prepare_list"),
-    "ListExports": _operation("exports.list_exports"),
+    "ListExports": _operation("exports.export_description", "prepare_list"),
     "ListBackups": _operation("backups.list_backups"),
-    "ListBulkOperations": _operation("bulk.list_bulk_operations"),
+    "ListBulkOperations": _operation("bulk.bulk_description", "prepare_list"),
     "ListGlobalTables": _operation("replicas.legacy_global_tables", "prepare_list"),
-    "ListImports": _operation("imports.list_imports"),
+    "ListImports": _operation("imports.import_description", "prepare_list"),
     "ListStreams": _operation("streams.list_streams"),
     "ListTables": _operation("tables.list_tables"),
     "ListTagsOfResource": _operation("tables.tags", "prepare_list"),

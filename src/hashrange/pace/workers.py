@@ -21,6 +21,9 @@ from hashrange.pace.turns import Abandoned, Task
 
 THREADS_MAX: Final = 2
 
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls a function after a number of seconds."""
+
 _log = logging.getLogger("hashrange")
 
 

@@ -32,7 +32,6 @@ from hashrange.errors import InternalServerError, ServiceError
 from hashrange.insights.contributors import Ranking
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Remote
-from hashrange.tables.deliveries.deliverer import Counts
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -236,9 +235,8 @@ def exposition(
     return "\n".join(lines) + "\n"
 
 
-def deliveries(counts: Counts) -> list[str]:
+def deliveries(delivered: int, dropped: int) -> list[str]:
     """The lines of the changes that were sent to Kinesis, once there is anything to tell."""
-    delivered, dropped = counts
     if not delivered and not dropped:
         return []
     sent: list[_Sample] = [("", {}, delivered)]

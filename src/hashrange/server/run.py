@@ -110,7 +110,7 @@ class Server:
         self._tables = Sweeper("sweep", database.sweep_tables, _nothing, self._stopping)
         self._aside = [
             Sweeper(of, partial(database.sweep_aside, of), partial(database.release, of), self._stopping)
-            for of in database.aside
+            for of in database.jobs.lanes
         ]
         self._sweepers = (self._tables, *self._aside)
         self._pausing = threading.Event()  # never set

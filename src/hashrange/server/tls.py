@@ -110,7 +110,7 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
             why = f"The key {key} is not the key of the certificate {certificate}."
         else:
             why = f"{certificate} and {key} are not a certificate and its key in PEM ({error.reason})."
-        raise CertificateError(f"{why} `hashrange tls create` makes a pair.") from error
+        raise CertificateError(f"{why}") from error
     except OSError as error:  # pragma: no cover (a file that has just disappeared)
         raise CertificateError(f"{certificate} or {key} cannot be read: {error.strerror}.") from error
     return context

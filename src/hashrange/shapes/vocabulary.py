@@ -132,8 +132,8 @@ def integer(minimum: int | None = None, maximum: int | None = None) -> Number:
     return Number("Integer", minimum, maximum)
 
 
-def long(minimum: int | None = None, maximum: int | None = None) -> Number:
-    return Number("Long", minimum, maximum)
+def long(minimum: int | None = None) -> Number:
+    return Number("Long", minimum)
 
 
 def camel(name: str) -> str:

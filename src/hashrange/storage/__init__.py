@@ -11,8 +11,6 @@
     postgres      the engine for several servers: a schema of a PostgreSQL database
     drafts        runs a long write body on a view first, and commits its writes if no record it read changed
     moving        copies a store from one engine to another
-    translation   what a migration has to know of the records
     merging       lets a scan show writes that are not in the store yet
     layered       the records of a space over records that never change: for snapshots
-    reads         `submit_read` for engines whose reads never wait
 """

@@ -9,7 +9,6 @@ StorageError
     Stopped                     may be run again
     DataDirectoryLocked
     UnknownFormat
-    OutdatedFormat
     UnfinishedCopy
     StoreDamaged
     Unsupported
@@ -81,11 +80,7 @@ class DataDirectoryLocked(StorageError):
 
 
 class UnknownFormat(StorageError):
-    """The data directory was written by a newer or foreign program."""
-
-
-class OutdatedFormat(StorageError):
-    """The data directory was written by an older program, and has to be migrated."""
+    """The store was written by another version, or the data directory by a foreign program."""
 
 
 class UnfinishedCopy(StorageError):

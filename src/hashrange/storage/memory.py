@@ -49,7 +49,6 @@ from hashrange.storage.failures import (
 )
 from hashrange.storage.layered import Layered, Leavings
 from hashrange.storage.loops import Done, Loop
-from hashrange.storage.reads import read_at_once
 
 T = TypeVar("T")
 
@@ -150,7 +149,12 @@ class MemoryEngine:
             self._lock.release()
 
     def submit_read(self, body: Callable[[Reader], Any], done: Done) -> None:
-        read_at_once(self, body, done)
+        try:
+            result = self.read(body)
+        except Exception as error:
+            done(None, error)
+        else:
+            done(result, None)
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         try:

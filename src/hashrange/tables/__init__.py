@@ -11,7 +11,6 @@
     imports      tables that are made of the objects of a bucket
     streams      a table's changes, and the logs that keep them
     spaces       the spaces that every store has
-    formats      the records of older formats in the current one
     inspection   the integrity checker, and the tables' sizes and states for operators
 
 Knows nothing of expressions, request shapes or sockets: conditions and updates arrive as functions.

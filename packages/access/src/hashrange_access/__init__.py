@@ -4,7 +4,6 @@
     authorization  the parts of an Authorization header, or of a presigned request's query
     signatures     Signature Version 4
     roles          identities, and the roles that they may assume
-    certificates   certificates of servers
     audit          the log of who did what
     rates          how many requests a key may make
     signing        signs requests of commands to the admin plane

@@ -58,7 +58,7 @@ def _store(directory: Path) -> Finding:
     if not directory.exists():
         return Finding("data", OK, f"{directory} does not exist yet; the server will make it")
     try:
-        version = read_format(directory)
+        has_format = read_format(directory)
         taken = lock(directory, shared=True)
     except DataDirectoryLocked:
         return Finding("data", OK, f"{directory} is in use by a server")
@@ -68,7 +68,7 @@ def _store(directory: Path) -> Finding:
         return Finding("data", PROBLEM, f"{directory} cannot be read: {error.strerror}")
     if taken is not None:
         os.close(taken)
-    if version is None:
+    if not has_format:
         empty = not any(directory.iterdir())
         if empty:
             return Finding("data", OK, f"{directory} is empty; the server will use it")
@@ -78,7 +78,7 @@ def _store(directory: Path) -> Finding:
             f"{directory} holds files and is not a data directory",
             "Choose a new directory: --data-dir",
         )
-    return Finding("data", OK, f"{directory} holds a store of format {version}; no server has it open")
+    return Finding("data", OK, f"{directory} holds a store; no server has it open")
 
 
 def _room(folder: Path) -> Finding:

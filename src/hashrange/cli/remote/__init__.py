@@ -1,10 +1,9 @@
 """What commands share that speak to a running server.
 
-    asking    finds the server of a command, and asks its admin plane
+    asking      finds the server of a command, and asks its admin plane
     signing     signs requests to an admin plane
     connecting  clients of a server's API: the options that name it, errors in a line
     clients     boto3 clients of a server, or of AWS
-    waiting   waits for work of a running server
-    batches   puts items in batches
-    progress  how far a command is
+    batches     puts items in batches
+    progress    how far a command, or work of a running server, is
 """

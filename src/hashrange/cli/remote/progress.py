@@ -5,13 +5,18 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
+from hashrange.pace.workers import hold_up
+
 # How often the progress is shown on a terminal, and in a log file.
 _SHOWN_SECONDS: Final = 0.2
 _LOGGED_SECONDS: Final = 10.0
+_STEPS: Final = 1_000
+_POLL_SECONDS: Final = 0.2
 
 
 def bar(label: str, length: int) -> Any:
@@ -19,6 +24,18 @@ def bar(label: str, length: int) -> Any:
     return click.progressbar(
         length=length, label=label, file=sys.stderr if sys.stderr.isatty() else io.StringIO()
     )
+
+
+def wait(label: str, progress: Callable[[], float | None]) -> None:
+    """Show a bar until `progress` returns None; before, it returns the share that is done."""
+    shown = 0
+    with bar(label, _STEPS) as shown_bar:
+        while (share := progress()) is not None:
+            now = int(share * _STEPS)
+            shown_bar.update(max(now - shown, 0))
+            shown = max(now, shown)
+            hold_up(_POLL_SECONDS)
+        shown_bar.update(_STEPS - shown)
 
 
 class Progress:

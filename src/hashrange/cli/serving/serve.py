@@ -65,7 +65,7 @@ Examples:
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
   hashrange serve --auth strict --users users.yaml --host 0.0.0.0
-  hashrange serve --tls-cert hashrange-tls/server.pem --tls-key hashrange-tls/server-key.pem
+  hashrange serve --tls-cert server.pem --tls-key server-key.pem
 
 Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
 or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. SIGHUP reads
@@ -240,7 +240,7 @@ def command(
             fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
             shown = Secrets(_console_link(admin), "" if admin_token else token) if admin else Secrets()
             open_on = host if warns else None
-            announce(fields, region, log_format, shown, open_on, given["tls_cert"], asks_for_keys)
+            announce(fields, region, log_format, shown, open_on, asks_for_keys)
 
         with _errors_of_serving(host, port):
             serve(

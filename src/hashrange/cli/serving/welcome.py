@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -40,18 +39,16 @@ def announce(
     log_format: str,
     secrets: Secrets,
     open_on: str | None,
-    certificate: Path | None,
     asks_for_keys: bool,
 ) -> None:
     """Announce that the server has started. `open_on` is its host if other machines can reach it. The
-    `secrets` are not for the log. `certificate` is that of the server, if it speaks TLS; `asks_for_keys`:
-    nobody has access without a key."""
+    `secrets` are not for the log. `asks_for_keys`: nobody has access without a key."""
     _log.info("started", extra={"fields": fields})
     if open_on is not None:
         _log.warning(_OPEN, extra={"fields": {"host": open_on}})
     if log_format == "text":
-        warns, secure = open_on is not None, certificate is not None
-        click.echo(welcome(fields, region, secrets, warns=warns, secure=secure, strict=asks_for_keys))
+        warns = open_on is not None
+        click.echo(welcome(fields, region, secrets, warns=warns, strict=asks_for_keys))
 
 
 def is_open(host: str, port: int) -> bool:
@@ -66,7 +63,6 @@ def welcome(
     secrets: Secrets,
     *,
     warns: bool,
-    secure: bool = False,
     strict: bool = False,
 ) -> str:
     """The text for the user who starts a server: where it listens, where the data is, how programs reach
@@ -76,7 +72,7 @@ def welcome(
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
     token = f"\n    token      {secrets.token} ({_FOR_COMMANDS})" if secrets.token else ""
-    trust = f"\n    {_TRUST}" if secure else ""
+    trust = f"\n    {_TRUST}" if endpoint.startswith("https") else ""
     key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
     return f"""

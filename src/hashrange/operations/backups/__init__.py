@@ -2,7 +2,6 @@
 
     continuous_backups        switch point-in-time recovery on and off, and describe it
     create_backup             begin a backup of a table
-    describe_backup           a backup, and the table as it was then
     list_backups              the backups by time, those of deleted tables included
     delete_backup             remove a backup
     restore_from_backup       a new table with the items of a backup

@@ -1,9 +1,10 @@
-"""A backup as answers show it, and a table as a backup stores it.
+"""DescribeBackup: a backup as answers show it, and a table as a backup stores it.
 
 A backup stores its table in the API's own form. So the manifest of a backup can be read without this program,
 and a restore checks the table as a CreateTable is checked.
 
-Source: API reference, BackupDescription; ack-api-quirks DDB-BACKUP-004, 006, 009, 015, 021.
+Source: API reference, DescribeBackup, BackupDescription; ack-api-quirks DDB-BACKUP-004, 006, 009, 012, 015,
+021.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 
 from hashrange import shapes
 from hashrange.operations.backups import names
-from hashrange.operations.context import Caller, Context, table_arn
+from hashrange.operations.context import Answer, Caller, Context, ReadBody, Request, table_arn
 from hashrange.operations.tables import create_table, table_description
 from hashrange.storage.api import Reader
 from hashrange.tables.backups.backup_records import Backup
@@ -28,6 +29,17 @@ _VECTOR: Final = (
     *("IndexName", "VectorAttribute", "SearchSchema", "Projection"),
     *("Dimensions", "DistanceFunction"),
 )
+
+
+def prepare_describe(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeBackup."""
+    name = names.parse(request["BackupArn"], context.caller)
+
+    def body(reader: Reader) -> Answer:
+        backup = names.find(reader, name, context.scope)
+        return {"BackupDescription": describe(reader, backup, name, context)}
+
+    return body
 
 
 def kept(reader: Reader, table: Table, caller: Caller, now: float) -> dict[str, Any]:

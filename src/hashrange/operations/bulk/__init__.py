@@ -1,11 +1,9 @@
 """Bulk operations: put the objects of a bucket into an existing table.
 
-    start_bulk_put_items     begin a bulk operation
-    describe_bulk_operation  its state and progress
-    list_bulk_operations     the bulk operations of the last 90 days
-    cancel_bulk_operation    end a bulk operation early
-    bulk_description         a bulk operation as answers show it
-    rows                     the write of a row
+    start_bulk_put_items   begin a bulk operation
+    bulk_description       its state and progress; the bulk operations of the last 90 days
+    cancel_bulk_operation  end a bulk operation early
+    rows                   the write of a row
 
 The work itself is done in the background: `tables.bulk`.
 

@@ -1,4 +1,8 @@
-"""A bulk operation as answers show it, and its ARN."""
+"""DescribeBulkOperation and ListBulkOperations: a bulk operation as answers show it, and its ARN. Its record
+outlives the table.
+
+Source: API reference, DescribeBulkOperation, ListBulkOperations.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,17 @@ import re
 from typing import Any, Final
 
 from hashrange.errors import ResourceNotFoundException, ValidationException
-from hashrange.operations.context import Caller, Context, check_scope, table_arn
+from hashrange.limits import LIST_BULK_OPERATIONS_PAGE_MAX
+from hashrange.operations import job_pages
+from hashrange.operations.context import (
+    Answer,
+    Caller,
+    Context,
+    ReadBody,
+    Request,
+    check_scope,
+    table_arn,
+)
 from hashrange.storage.api import Reader
 from hashrange.tables.bulk import bulk_records
 from hashrange.tables.bulk.bulk_records import BulkPut
@@ -15,6 +29,34 @@ from hashrange.tables.definitions import catalog
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/bulk-operation/([0-9a-f]+-[0-9a-f]+)"
 ).fullmatch
+
+
+_TOKEN_BYTES: Final = 24
+"""The API declares tokens of a multiple of 8 bytes."""
+
+
+def prepare_describe(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeBulkOperation."""
+    arn = request["BulkOperationArn"]
+
+    def body(reader: Reader) -> Answer:
+        return {"BulkOperationDescription": describe(reader, find(reader, arn, context), context.caller)}
+
+    return body
+
+
+def prepare_list(request: Request, context: Context) -> ReadBody:
+    """The body of a ListBulkOperations."""
+    size = request.get("MaxResults") or LIST_BULK_OPERATIONS_PAGE_MAX
+    before = job_pages.id_in(request.get("NextToken"))
+
+    def body(reader: Reader) -> Answer:
+        jobs = bulk_records.newest_first(reader, context.scope, before)
+        return job_pages.page(
+            "BulkOperationsSummaryList", jobs, size, lambda job: summary(job, context.caller), _TOKEN_BYTES
+        )
+
+    return body
 
 
 def find(reader: Reader, arn: str, context: Context) -> BulkPut:

@@ -1,9 +1,7 @@
 """Exports: a table at a moment, or its changes between two moments, into the objects of a bucket.
 
     export_table        begin an export
-    describe_export     its state and progress
-    list_exports        the exports of the last 90 days
-    export_description  an export as answers show it
+    export_description  its state and progress; the exports of the last 90 days
     filters             which items, and which of their attributes, an export shows
 
 The work itself is done in the background: `tables.exports`.

@@ -1,4 +1,7 @@
-"""An export as answers show it, and its ARN."""
+"""DescribeExport and ListExports: an export as answers show it, and its ARN. Its record outlives the table.
+
+Source: API reference, DescribeExport, ListExports; ack-api-quirks DDB-EXPORT-006, 016, 017, 020.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,20 @@ from typing import Any, Final
 
 from hashrange.errors import ExportNotFoundException, ValidationException
 from hashrange.interchange.exports import Layout
-from hashrange.operations.context import Caller, Context, check_scope, table_arn
+from hashrange.limits import LIST_EXPORTS_PAGE_MAX
+from hashrange.operations import job_pages
+from hashrange.operations.context import (
+    Answer,
+    Caller,
+    Context,
+    ReadBody,
+    Request,
+    check_scope,
+    table_arn,
+    table_name,
+)
 from hashrange.storage.api import Reader
+from hashrange.tables.definitions import catalog
 from hashrange.tables.exports import export_records
 from hashrange.tables.exports.export_records import Export
 from hashrange.tables.exports.export_runner import billed
@@ -16,6 +31,36 @@ from hashrange.tables.exports.export_runner import billed
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/export/([0-9a-f]+-[0-9a-f]+)"
 ).fullmatch
+
+
+def prepare_describe(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeExport."""
+    arn = request["ExportArn"]
+
+    def body(reader: Reader) -> Answer:
+        return {"ExportDescription": describe(find(reader, arn, context), context.caller)}
+
+    return body
+
+
+def prepare_list(request: Request, context: Context) -> ReadBody:
+    """The body of a ListExports.
+
+    With a TableArn, only the exports of the table that has this name now, not of a deleted table ([report]
+    ack-api-quirks DDB-EXPORT-020).
+    """
+    only = table_name(request["TableArn"], context.scope) if request.get("TableArn") else None
+    size = request.get("MaxResults") or LIST_EXPORTS_PAGE_MAX
+    before = job_pages.id_in(request.get("NextToken"))
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.find(reader, only, context.scope) if only is not None else None
+        table_id = table.id if table is not None else None
+        exports = export_records.newest_first(reader, context.scope, before)
+        wanted = (job for job in exports if only is None or job.table_id == table_id)
+        return job_pages.page("ExportSummaries", wanted, size, lambda job: summary(job, context.caller))
+
+    return body
 
 
 def find(reader: Reader, arn: str, context: Context) -> Export:

@@ -1,9 +1,7 @@
 """Imports: new tables from the objects of a bucket.
 
     import_table        begin an import
-    describe_import     its state and progress
-    list_imports        the imports of the last 90 days
-    import_description  an import as answers show it
+    import_description  its state and progress; the imports of the last 90 days
 
 The work itself is done in the background: `tables.imports`.
 

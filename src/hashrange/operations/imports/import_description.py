@@ -1,4 +1,7 @@
-"""An import as answers show it, and its ARN."""
+"""DescribeImport and ListImports: an import as answers show it, and its ARN. Its record outlives the table.
+
+Source: API reference, DescribeImport, ListImports; ack-api-quirks DDB-IMPORT-003, 008, 010, 016.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,18 @@ import re
 from typing import Any, Final
 
 from hashrange.errors import ImportNotFoundException, ValidationException
-from hashrange.operations.context import Caller, Context, check_scope, table_arn
+from hashrange.limits import LIST_IMPORTS_PAGE_MAX
+from hashrange.operations import job_pages
+from hashrange.operations.context import (
+    Answer,
+    Caller,
+    Context,
+    ReadBody,
+    Request,
+    check_scope,
+    table_arn,
+    table_name,
+)
 from hashrange.storage.api import Reader
 from hashrange.tables.imports import import_records
 from hashrange.tables.imports.import_records import Import
@@ -14,6 +28,36 @@ from hashrange.tables.imports.import_records import Import
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/import/([0-9a-f]+-[0-9a-f]+)"
 ).fullmatch
+
+
+_TOKEN_BYTES: Final = 56
+"""The service's tokens have at least as many."""
+
+
+def prepare_describe(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeImport."""
+    arn = request["ImportArn"]
+
+    def body(reader: Reader) -> Answer:
+        return {"ImportTableDescription": describe(find(reader, arn, context), context.caller)}
+
+    return body
+
+
+def prepare_list(request: Request, context: Context) -> ReadBody:
+    """The body of a ListImports."""
+    only = table_name(request["TableArn"], context.scope) if request.get("TableArn") else None
+    size = request.get("PageSize") or LIST_IMPORTS_PAGE_MAX
+    before = job_pages.id_in(request.get("NextToken"))
+
+    def body(reader: Reader) -> Answer:
+        imports = import_records.newest_first(reader, context.scope, before)
+        wanted = (job for job in imports if only is None or job.table_name == only)
+        return job_pages.page(
+            "ImportSummaryList", wanted, size, lambda job: summary(job, context.caller), _TOKEN_BYTES
+        )
+
+    return body
 
 
 def find(reader: Reader, arn: str, context: Context) -> Import:

@@ -1,7 +1,7 @@
 """Operations that create, describe, change and delete tables; tags, time to live.
 
     definition            the rules of a table's and an index's definition
-    table_description     the TableDescription of answers
+    table_description     DescribeTable, and the TableDescription of other answers
     throughput            provisioned units, on-demand maximums, warm throughput
     index_changes         GlobalSecondaryIndexUpdates of an UpdateTable
     vector_definitions    the rules of a vector index's definition

@@ -1,17 +1,26 @@
-"""TableDescription: the description of a table in the answers of operations.
+"""DescribeTable, and the description of a table in the answers of other operations.
 
-Source: API reference, TableDescription.
+Source: API reference, DescribeTable, TableDescription.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from hashrange.operations.context import Caller, stream_arn, table_arn
+from hashrange.operations.context import (
+    Answer,
+    Caller,
+    Context,
+    ReadBody,
+    Request,
+    stream_arn,
+    table_arn,
+    table_name,
+)
 from hashrange.operations.tables import definition, vector_definitions
 from hashrange.operations.tables import throughput as throughput_rules
 from hashrange.storage.api import Reader
-from hashrange.tables.definitions import replicas
+from hashrange.tables.definitions import catalog, replicas
 from hashrange.tables.definitions.table import (
     Index,
     KeySchema,
@@ -24,6 +33,17 @@ from hashrange.tables.definitions.table import (
 
 # The other modes are for global tables of several accounts.
 _SETTINGS_REPLICATION = "ENABLED_WITH_OVERRIDES"
+
+
+def prepare_describe(request: Request, context: Context) -> ReadBody:
+    """The body of a DescribeTable."""
+    name = table_name(request["TableName"], context.scope)
+
+    def body(reader: Reader) -> Answer:
+        table = catalog.open_any(reader, name, context.scope, context.caller.region, restoring=True)
+        return {"Table": describe(reader, table, context.caller, context.now)}
+
+    return body
 
 
 def billing_mode(summary: dict[str, Any]) -> dict[str, Any]:

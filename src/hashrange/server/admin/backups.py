@@ -41,7 +41,8 @@ class Restore(msgspec.Struct, forbid_unknown_fields=True):
 async def _list(request: Request) -> Response:
     def work(database: Database) -> dict[str, Any]:
         directory = database.settings.backup_dir
-        shown = [backup for backup in database.backups.overview() if backup["status"] != "DELETED"]
+        known = database.jobs.backups.runner.overview()
+        shown = [backup for backup in known if backup["status"] != "DELETED"]
         return {"directory": os.path.abspath(directory) if directory else None, "backups": shown}
 
     return json(await aside(request, work))
@@ -65,7 +66,8 @@ async def _restore(request: Request) -> Response:
     subject = subject_of(request)
 
     def work(database: Database) -> dict[str, Any]:
-        backup = next((each for each in database.backups.overview() if each["id"] == sent.backup), None)
+        known = database.jobs.backups.runner.overview()
+        backup = next((each for each in known if each["id"] == sent.backup), None)
         if backup is None:
             raise BackupNotFoundException(f"There is no backup with the id {sent.backup}")
         full_name = str(backup["table"])

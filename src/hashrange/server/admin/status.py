@@ -130,7 +130,7 @@ async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
 async def _import_errors(request: Request) -> Response:
     after = request.query_params.get("after", "0")
     first = int(after) if after.isdecimal() and len(after) < 10 else 0
-    errors = subject_of(request).database.imports.errors(request.path_params["id"], first, ERRORS_PER_PAGE)
+    errors = subject_of(request).database.import_errors(request.path_params["id"], first, ERRORS_PER_PAGE)
     shown: dict[str, Any] = {"errors": errors}
     if len(errors) == ERRORS_PER_PAGE:
         shown["after"] = first + ERRORS_PER_PAGE
@@ -158,7 +158,9 @@ async def _metrics(request: Request) -> Response:
     rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
     if (audit := audit_of(subject)) is not None:
         text += audit_samples(audit.written, audit.lost, failing=bool(audit.problem))
-    lines = [*deliveries(subject.database.deliveries.counts), *contributors(rankings)]
+    sender = subject.database.jobs.deliveries.made
+    lines = [] if sender is None else deliveries(sender.delivered, sender.dropped)
+    lines += contributors(rankings)
     text += "".join(f"{line}\n" for line in lines)
     return Response(text, media_type=CONTENT_TYPE)
 

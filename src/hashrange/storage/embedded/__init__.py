@@ -15,7 +15,7 @@
     cache        how much memory RocksDB's cache may take
 
     files        the files of a data directory, beside RocksDB
-    offline      work on a whole directory: salvage, repair, copies, migration
+    offline      work on a whole directory: salvage, repair, copies
 """
 
 from hashrange.storage.embedded.engine import EmbeddedEngine

@@ -20,7 +20,6 @@ Space 0xFFFFFFFF is the engine's own:
     "totals"     a space    records, bytes: 8 bytes big-endian each, signed
     "clearing"   a space    empty; the space was deleted, its records are still to be dropped or their files
                             to be compacted
-    "migration"  -          how far the conversion of a store of an older format has come (`migration`)
 
 Refuses to know: what the records mean.
 """

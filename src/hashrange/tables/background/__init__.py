@@ -15,9 +15,6 @@
     sharing      shares the work among the servers of one store
     leaps        whether the clock can be trusted with what time destroys
     ondemand     kinds of work that most databases never have
-    restoring    writes the items of a restored table
-    objects      the rows of a bucket's objects, read in bites
-    sharing      shares the work among the servers of one store
     bites        how much background work is done in one transaction
 
 A change of an item (`tables.data.items`) adds work to the queues. The sweeps do this work later; they change

@@ -132,8 +132,6 @@ def _weight(server: bytes, unit: bytes) -> tuple[bytes, bytes]:
     return blake2b(unit, key=server[:64], digest_size=8).digest(), server
 
 
-def sharing_of(
-    engine: Engine, server: str, steady: Callable[[], float] = time.monotonic
-) -> Sharing | None:
+def sharing_of(engine: Engine, server: str) -> Sharing | None:
     """This server's share of the work on a shared store; None for a store that cannot be shared."""
-    return Sharing(engine, server, steady) if isinstance(engine, Remote) else None
+    return Sharing(engine, server, time.monotonic) if isinstance(engine, Remote) else None

@@ -192,12 +192,11 @@ class Background:
     def __init__(
         self,
         steady: Callable[[], float] = time.monotonic,
-        pause: Callable[[], None] = lambda: None,
         sharing: Sharing | None = None,
     ) -> None:
         self.sharing = sharing
         self.steady = steady
-        self.pause = pause
+        self.pause: Callable[[], None] = lambda: None
         self.tables = Lane(self, "the list of tables")
         self.aside = {name: Lane(self, f"the list of {name}") for name in ASIDE}
         self.failures = 0

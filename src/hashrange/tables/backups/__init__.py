@@ -1,6 +1,5 @@
 """Backups: a table's items as of a moment, in files that any tool can read.
 
-    backuper        the backups of a database
     backup_records  what is stored of a backup
     source          the table that is being read, and the hold on its history
     files           the folder of a backup: the manifest, the checksums, the files of items

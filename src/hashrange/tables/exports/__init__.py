@@ -1,6 +1,5 @@
 """Exports: a table at a moment, or its changes between two moments, as objects of a bucket.
 
-    exporter        the exports of a database
     export_records  the records of exports: request, progress, the objects that were written
     export_runner   the background work: writes the objects, one after the other
 

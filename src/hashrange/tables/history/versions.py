@@ -68,12 +68,7 @@ def versions(
 
 
 def changed(
-    reader: Reader,
-    table: Table,
-    low: int,
-    high: int,
-    start: tuple[bytes, bytes] = (b"", b""),
-    end: tuple[bytes, bytes] | None = None,
+    reader: Reader, table: Table, low: int, high: int, start: tuple[bytes, bytes] = (b"", b"")
 ) -> Iterator[Changed]:
     """The items that were changed with `low < stamp <= high`, from the address `start` on, in the order of
     the table. An item's final state may equal its first.
@@ -85,10 +80,7 @@ def changed(
         return
     spans = [span for span in history.above(low) if span.after < high]
     bottom = start[0], escape(start[1])
-    top = None if end is None else (end[0], escape(end[1]))
-    parts = [
-        first_images(reader, span.space, low, rank, bottom, top) for rank, span in enumerate(spans)
-    ]
+    parts = [first_images(reader, span.space, low, rank, bottom, None) for rank, span in enumerate(spans)]
     past = Past(reader, table, high)
     last: tuple[bytes, bytes] | None = None
     for partition, sort, _, image in merge(*parts):

@@ -1,6 +1,5 @@
 """Imports: new tables from the objects of a bucket.
 
-    importer        the imports of a database
     import_records  the records of imports: request, progress, errors
     import_runner   the background work: writes a bite of items with the import's progress
 

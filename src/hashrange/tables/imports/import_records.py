@@ -10,7 +10,7 @@ are kept for 90 days after their end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
@@ -83,6 +83,16 @@ def keep_error(txn: Transaction, job: Import, number: int, error: dict[str, Any]
     RECORDS.keep_part(txn, job, number, error)
 
 
-def errors(reader: Reader, job: Import, first: int = 0) -> Iterator[dict[str, Any]]:
-    """The stored errors of items, in their order, from number `first` on."""
-    return map(msgspec.json.decode, RECORDS.parts(reader, job, first))
+def errors_of(
+    reader: Reader, arn: str, first: int = 0, errors_max: int | None = None
+) -> list[dict[str, Any]]:
+    """The errors of the items of an import, from number `first` on, in the form in which the service logs
+    them. Only the first 10,000 errors are stored. An import that does not exist has none.
+
+    `arn` is the ARN of the import, or its id.
+    """
+    id_ = arn.rpartition("/")[2]
+    job = next((job for job in every(reader) if job.id == id_), None)
+    if job is None:
+        return []
+    return [msgspec.json.decode(error) for error in islice(RECORDS.parts(reader, job, first), errors_max)]

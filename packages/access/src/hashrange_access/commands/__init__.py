@@ -4,8 +4,5 @@
     watching  watches over the users file, and over the keys of a shared store
     key       `hashrange key`: the access keys in the store of a server
     policy    `hashrange policy`: examine policies without a server
-    serving  the gate of a server, from --auth and --users
-    policy   `hashrange policy`: examine policies without a server
-    audit    `hashrange audit`: check the log of who did what
-    tls      `hashrange tls`: certificates
+    audit     `hashrange audit`: check the log of who did what
 """

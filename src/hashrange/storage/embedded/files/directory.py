@@ -3,16 +3,12 @@
     DIRECTORY/FORMAT    "hashrange data 4"
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
-    DIRECTORY/migration/  while a store of an older format is converted (`migration`)
     DIRECTORY/COPYING   while another store is copied to the directory (`moving`)
 
 A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
 refused, so that a mistyped path never mixes a database into somebody's files.
 
-Format 1 is that of version 0.1.0, and has no STORE. Format 2 added STORE. Format 3 places items in the order
-of the service (`encoding`), and tables by their scope (`catalog`). Only `migration` and `salvage` open the
-older formats. Format 4 may need features (`storage.features`), which programs that know only format 3 do not
-look at; otherwise it is format 3, and a directory of format 3 becomes one of format 4 when it is opened.
+A directory of another format, older or newer, is refused and left unchanged (docs/decisions/0011-formats.md).
 
 While a new store is made, STORE says `creating`. Only then may RocksDB create its files, and a crash leaves a
 directory in which the next start makes the store again. When the new store is durable, STORE says `made`.
@@ -42,8 +38,6 @@ from hashrange.storage.embedded.disk import locked
 from hashrange.storage.embedded.files.damage import Damage, Examined, examine
 from hashrange.storage.embedded.files.manifest import UnreadableManifest, read_manifest
 from hashrange.storage.embedded.files.mark import (
-    FORMAT_MARKED,
-    FORMAT_OPENED,
     FORMAT_VERSION,
     NAME,
     NEW_NAME,
@@ -55,13 +49,7 @@ from hashrange.storage.embedded.files.mark import (
 )
 from hashrange.storage.embedded.files.presence import Identity, identity, missing
 from hashrange.storage.embedded.room import log_bytes
-from hashrange.storage.failures import (
-    OutdatedFormat,
-    StorageError,
-    StoreDamaged,
-    UnfinishedCopy,
-    UnknownFormat,
-)
+from hashrange.storage.failures import StorageError, StoreDamaged, UnfinishedCopy, UnknownFormat
 
 _log = logging.getLogger(__name__)
 
@@ -69,9 +57,7 @@ _log = logging.getLogger(__name__)
 _LOG_TOLD_MIB: Final = 16
 _MIB: Final = 1024 * 1024
 
-MIGRATION: Final = "migration"
 COPYING: Final = "COPYING"
-_FORMAT_UNMARKED: Final = 1
 _FORMAT_PREFIX: Final = "hashrange data "
 _DIRECTORY_MODE: Final = 0o700
 _OTHERS: Final = 0o077
@@ -130,20 +116,17 @@ class DataDirectory:
         try:
             check_copied(directory)
             try:
-                version = read_format(directory)
+                has_format = read_format(directory)
             except DamagedFormat as error:
                 raise damaged(directory, [Damage(str(error), "FORMAT")]) from None
             mark = _mark(directory)
-            if version is None and mark is None:
+            if not has_format and mark is None:
                 check_empty(directory)
-            if (version is None and mark is None) or (mark is not None and not mark.made):
-                return self._create(version)
-            check_migrated(directory, version)
-            examined = examine_directory(directory, version, mark)
+            if not has_format if mark is None else not mark.made:
+                return self._create(has_format)
+            examined = examine_directory(directory, has_format, mark)
             if examined.damage:
                 raise damaged(directory, examined.damage)
-            if version is not None and version < FORMAT_OPENED:
-                raise outdated(directory, version)
             assert examined.manifest is not None
             self._make_private()
             for log, end in examined.torn.items():  # RocksDB can loop for ever over random bytes
@@ -156,11 +139,6 @@ class DataDirectory:
             db = self._open_rocks(create=False)
             try:
                 features.check(f"The data directory {directory}", needs_of(db))
-                assert mark is not None
-                if version != FORMAT_VERSION:
-                    # In this order: older programs refuse a directory whose two formats differ, unchanged.
-                    write_mark(directory, mark._replace(format=FORMAT_VERSION))
-                    write_format(directory)
                 self._mark = OpenMark(directory, examined.manifest.store_id)
             except BaseException:
                 db.close()
@@ -169,12 +147,12 @@ class DataDirectory:
         except OSError as error:
             raise unusable(directory, error) from error
 
-    def _create(self, version: int | None) -> Rdict:
+    def _create(self, has_format: bool) -> Rdict:
         """Make a new store, also if a crash cut off an earlier try. Raises OSError and the errors of
         `open`."""
         directory = self._directory
         write_mark(directory, Mark(False, "", 0, 0))
-        if version != FORMAT_VERSION:
+        if not has_format:
             write_format(directory)
         sync_directory(directory.parent)
         self._make_private()
@@ -260,35 +238,13 @@ class DataDirectory:
             make_private(self._directory)
 
 
-def examine_directory(directory: Path, version: int | None, mark: Mark | None) -> Examined:
+def examine_directory(directory: Path, has_format: bool, mark: Mark | None) -> Examined:
     """Look at the files of a directory in which a store was made. Raises OSError."""
-    rocks = directory / "rocks"
-    if mark is not None and mark.made and version is not None and not _agree(version, mark.format):
-        examined = examine(rocks, mark)
-        message = f"FORMAT says that the store has format {version}, but {NAME} says {mark.format}"
-        examined.damage.insert(0, Damage(message, "FORMAT"))
-        return examined
-    if version is None or (mark is None and version != _FORMAT_UNMARKED):
-        name = "FORMAT" if version is None else NAME
-        examined = examine(rocks, mark)
-        examined.damage.insert(0, Damage(f"the file {name} is missing", name))
-        return examined
-    if mark is None and not rocks.exists():
-        examined = Examined()
-        examined.damage.append(
-            Damage(
-                "the folder rocks is missing (if nothing was ever stored here, remove the file FORMAT)",
-                "rocks",
-            )
-        )
-        return examined
-    return examine(rocks, mark)
-
-
-def _agree(version: int, marked: int) -> bool:
-    """Whether FORMAT and STORE may say these formats. They differ where a crash cut off the change to
-    FORMAT_VERSION."""
-    return marked == max(version, FORMAT_MARKED) or min(version, marked) >= FORMAT_OPENED
+    examined = examine(directory / "rocks", mark)
+    for name, is_there in ((NAME, mark is not None), ("FORMAT", has_format)):
+        if not is_there:
+            examined.damage.insert(0, Damage(f"the file {name} is missing", name))
+    return examined
 
 
 def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
@@ -301,30 +257,34 @@ def damaged(directory: Path, damage: list[Damage]) -> StoreDamaged:
     )
 
 
-def read_format(directory: Path) -> int | None:
-    """The format of a data directory; None if it has no FORMAT.
+def read_format(directory: Path) -> bool:
+    """Whether a data directory has FORMAT. Refuses a directory of another format than FORMAT_VERSION.
 
     Raises DamagedFormat, UnknownFormat, OSError.
     """
     path = directory / "FORMAT"
-    try:
-        text = path.read_bytes().decode("ascii", "replace")
-    except FileNotFoundError:
-        return None
-    version = text.strip().removeprefix(_FORMAT_PREFIX)
-    written = version != text.strip() and version.isdecimal()
-    if written and _FORMAT_UNMARKED <= int(version) <= FORMAT_VERSION:
-        return int(version)
+    mark, text = None, None
     with contextlib.suppress(DamagedMark):
         mark = read_mark(directory)
-        if mark is not None and mark.format <= FORMAT_VERSION:
-            raise DamagedFormat("the file FORMAT is damaged")
-    if not written:
+    with contextlib.suppress(FileNotFoundError):
+        text = path.read_bytes().decode("ascii", "replace").strip()
+    number = (text or "").removeprefix(_FORMAT_PREFIX)
+    is_written = number != text and number.isdecimal()
+    # STORE has a checksum, and FORMAT has none.
+    version = mark.format if mark is not None else int(number) if is_written else FORMAT_VERSION
+    if version != FORMAT_VERSION:
+        raise UnknownFormat(
+            f"The data directory {directory} has format {version}; this version of Hashrange opens format "
+            f"{FORMAT_VERSION}. Nothing was changed. Use the version that has written the directory; to take "
+            "its tables over, serve it with that version and run `hashrange pull --all --from URL --items N`."
+        )
+    if text is None:
+        return False
+    if mark is not None and not (is_written and int(number) == FORMAT_VERSION):
+        raise DamagedFormat("the file FORMAT is damaged")
+    if not is_written:
         raise UnknownFormat(f"The file {path} was not written by Hashrange. Choose another directory.")
-    raise UnknownFormat(
-        f"The data directory {directory} has format {version}; this program knows formats up to "
-        f"{FORMAT_VERSION}. Use a newer Hashrange."
-    )
+    return True
 
 
 def lock(directory: Path, *, shared: bool = False) -> int | None:
@@ -363,25 +323,6 @@ def make_private(directory: Path) -> None:
                 path.chmod(mode & ~_OTHERS & 0o7777)
 
 
-def outdated(directory: Path, version: int) -> OutdatedFormat:
-    """The error for a start with a directory of an older format."""
-    return OutdatedFormat(
-        f"The data directory {directory} has format {version}, that of an older version; this version needs "
-        f"format {FORMAT_VERSION}. Run `hashrange migrate {directory}`: it makes a new store beside the old "
-        "one, which is left alone until the new one is complete."
-    )
-
-
-def check_migrated(directory: Path, version: int | None) -> None:
-    """Refuse a directory in which a migration is exchanging the old store for the new one. Raises
-    OutdatedFormat."""
-    if version is not None and version >= FORMAT_OPENED and (directory / MIGRATION).exists():
-        raise OutdatedFormat(
-            f"The migration of {directory} has not come to its end. Run `hashrange migrate {directory}` "
-            "again: it goes on where it was."
-        )
-
-
 def check_copied(directory: Path) -> None:
     """Refuse a directory with an unfinished copy. Raises UnfinishedCopy."""
     if (directory / COPYING).exists():
@@ -416,9 +357,9 @@ def check_empty(directory: Path) -> None:
         )
 
 
-def write_format(directory: Path, version: int = FORMAT_VERSION) -> None:
+def write_format(directory: Path) -> None:
     """Write FORMAT so that a crash leaves either all of it or none."""
-    write_durably(directory / "FORMAT", f"{_FORMAT_PREFIX}{version}\n".encode())
+    write_durably(directory / "FORMAT", f"{_FORMAT_PREFIX}{FORMAT_VERSION}\n".encode())
 
 
 def unusable(directory: Path, error: OSError) -> StorageError:

@@ -13,7 +13,7 @@ One line of fixed length says whether a store was made here, its id, and its las
   mark in the page cache, and after a crash of the machine the mark is a few seconds old. So the mark is never
   ahead of the log, and a log that ends before the mark has lost acknowledged writes.
 - The format of the data directory. FORMAT holds it as well, so that a directory that has lost FORMAT is not
-  mistaken for a directory of another format. Marks of format 2 do not hold it.
+  mistaken for a directory of another format.
 
 Refuses to know: RocksDB, and the conclusions from the mark (`damage`).
 """
@@ -33,11 +33,9 @@ from fastcrc.crc32 import iscsi as crc32c
 from hashrange.files.durable import BINARY, sync, sync_drive, write_durably
 
 FORMAT_VERSION: Final = 4
-"""The format of the data directories that this program makes."""
-FORMAT_OPENED: Final = 3
-"""The oldest format that this program opens. The directory then gets FORMAT_VERSION."""
-FORMAT_MARKED: Final = 2
-"""The first format with a mark. Its mark does not hold the format."""
+"""The format of the data directories that this program makes and opens."""
+_FORMAT_UNWRITTEN: Final = 2
+"""The format of marks that do not name theirs."""
 
 NAME: Final = "STORE"
 NEW_NAME: Final = "STORE.new"
@@ -71,7 +69,7 @@ class Mark(NamedTuple):
 
     def after(self) -> bytes:
         """The end of the line, which does not change either."""
-        return b" format %d" % self.format if self.format > FORMAT_MARKED else b""
+        return b" format %d" % self.format
 
 
 def _line(before: bytes, batch: int, sequence: int, after: bytes) -> bytes:
@@ -89,7 +87,7 @@ def read_mark(directory: Path) -> Mark | None:
     if match is None or int(match[7], 16) != crc32c(line[: match.start(7) - len(" crc ")]):
         raise DamagedMark(f"the file {NAME} is damaged")
     store_id = match[2].decode("ascii", "replace")
-    format_ = FORMAT_MARKED if match[6] is None else int(match[6])
+    format_ = _FORMAT_UNWRITTEN if match[6] is None else int(match[6])
     made, id_ = match[1] == b"made", "" if store_id == _NO_ID else store_id
     return Mark(made, id_, int(match[3]), int(match[4]), format_)
 

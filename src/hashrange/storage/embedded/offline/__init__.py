@@ -3,5 +3,4 @@
     salvage      reads all records of a directory, damaged or not, that can be read
     repair       makes a sound store of the records that can be read
     moving       a directory as the source and the target of a copy
-    migration    converts a store of an older format to the current format
 """

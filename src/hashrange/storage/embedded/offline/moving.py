@@ -33,7 +33,6 @@ from hashrange.storage.embedded.files.directory import (
     lock,
     make_directory,
     make_private,
-    outdated,
     unusable,
     write_format,
 )
@@ -71,13 +70,11 @@ class DirectorySource:
     """The store in a directory that no server holds. No server can open it before `close`."""
 
     def __init__(self, directory: Path, find_logs: FindLogs) -> None:
-        """Raises DataDirectoryLocked, UnknownFormat, OutdatedFormat, StoreDamaged, StorageError."""
+        """Raises DataDirectoryLocked, UnknownFormat, StoreDamaged, StorageError."""
         self._stored = StoredRecords(directory)
         try:
             if self._stored.found.damage or not self._stored.readable:
                 raise damaged(directory, self._stored.found.damage or [Damage("no record can be read")])
-            if self._stored.outdated:
-                raise outdated(directory, self._stored.version)
             view = View(self._stored.db, [], self._stored.cleared)
             view.snapshot = self._stored.db.snapshot()
             self._logs = find_logs(ViewReader(view))

@@ -38,12 +38,7 @@ from hashrange.storage.embedded.files.manifest import (
     read_manifest,
     without_ssts,
 )
-from hashrange.storage.embedded.files.mark import (
-    FORMAT_MARKED,
-    NAME,
-    Mark,
-    write_mark,
-)
+from hashrange.storage.embedded.files.mark import NAME, Mark, write_mark
 from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
 from hashrange.storage.embedded.offline.salvage import BadRange, StoredRecords, cut, sound_log, walk
 from hashrange.storage.failures import StorageError
@@ -121,7 +116,7 @@ class _Repair:
                 yield f"rocks/{number:06}.sst is no part of the store any more"
         finally:
             store.close()
-        yield self._set_mark(max(store.version, FORMAT_MARKED))
+        yield self._set_mark()
 
     def _set_aside(self, manifest: Manifest, logs: list[Path], ssts: set[int]) -> None:
         names = ["CURRENT", manifest.name, *(log.name for log in logs)]
@@ -196,7 +191,7 @@ class _Repair:
             db.close()
         return written
 
-    def _set_mark(self, version: int) -> str:
+    def _set_mark(self) -> str:
         db = disk.open_rocks(self._directory, cache_bytes=_CACHE_BYTES)
         try:
             note = db.get(BATCH_KEY)
@@ -205,8 +200,8 @@ class _Repair:
             db.close()
         batch = unpack_batch(note)[0] if note is not None else 0
         store_id = read_manifest(self._rocks).store_id
-        write_mark(self._directory, Mark(True, store_id, batch, sequence, version))
-        write_format(self._directory, version)
+        write_mark(self._directory, Mark(True, store_id, batch, sequence))
+        write_format(self._directory)
         return f"the store can be served again; its last batch is {batch}"
 
 

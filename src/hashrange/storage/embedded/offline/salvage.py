@@ -33,21 +33,13 @@ from hashrange.storage.embedded.files.damage import Damage, Examined, examine, i
 from hashrange.storage.embedded.files.directory import (
     DamagedFormat,
     check_copied,
-    check_migrated,
     examine_directory,
     lock,
     read_format,
 )
 from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import Manifest, Sst, without_ssts
-from hashrange.storage.embedded.files.mark import (
-    FORMAT_MARKED,
-    FORMAT_OPENED,
-    FORMAT_VERSION,
-    NAME,
-    DamagedMark,
-    read_mark,
-)
+from hashrange.storage.embedded.files.mark import NAME, DamagedMark, read_mark
 from hashrange.storage.embedded.keys import (
     CLEARING,
     HEAD_BYTES,
@@ -91,7 +83,7 @@ class StoredRecords:
     def __init__(self, directory: Path, *, locked: bool = False) -> None:
         """`locked`: the caller holds the directory's lock.
 
-        Raises DataDirectoryLocked, UnknownFormat, OutdatedFormat, StorageError.
+        Raises DataDirectoryLocked, UnknownFormat, StorageError.
         """
         self.directory = directory
         self._lock: int | None = None
@@ -100,20 +92,18 @@ class StoredRecords:
         self._unusable: dict[int, str] = {}
         self.bad_ranges: list[BadRange] = []
         self._cleared: frozenset[int] = frozenset()
-        self.version = FORMAT_VERSION
         try:
             if not locked:
                 self._lock = lock(directory, shared=True)
             check_copied(directory)
-            version, broken = None, ""
+            has_format, broken = True, ""
             try:
-                version = read_format(directory)
+                has_format = read_format(directory)
             except DamagedFormat as error:
                 broken = str(error)
-            if version is None and not (directory / NAME).exists():
+            if not has_format and not (directory / NAME).exists():
                 raise StorageError(f"{directory} is not a Hashrange data directory: nothing was checked.")
-            check_migrated(directory, version)
-            self.found, self.version = _examine(directory, version, broken)
+            self.found = _examine(directory, has_format, broken)
             self._open()
         except OSError as error:
             self.close()
@@ -132,11 +122,6 @@ class StoredRecords:
     def cleared(self) -> frozenset[int]:
         """The spaces that were deleted, and may still have records."""
         return self._cleared
-
-    @property
-    def outdated(self) -> bool:
-        """Whether the store has an older format, so that its records have other addresses."""
-        return self.version < FORMAT_OPENED
 
     @property
     def readable(self) -> bool:
@@ -274,21 +259,16 @@ class StoredRecords:
         return disk.open_rocks(scratch, cache_bytes=_CACHE_BYTES, read_only=True)
 
 
-def _examine(directory: Path, version: int | None, broken: str) -> tuple[Examined, int]:
-    """The damage of the files, and the format of the store, from FORMAT and STORE. `broken`: what is wrong
-    with FORMAT."""
+def _examine(directory: Path, has_format: bool, broken: str) -> Examined:
+    """The damage of the files. `broken`: what is wrong with FORMAT."""
     try:
-        mark = read_mark(directory)
-        if broken and mark is not None:
-            examined = examine_directory(directory, max(mark.format, FORMAT_MARKED), mark)
-            examined.damage.insert(0, Damage(broken, "FORMAT"))
-            return examined, mark.format
-        known = version if mark is None else mark.format if version is None else version
-        return examine_directory(directory, version, mark), FORMAT_VERSION if known is None else known
+        examined = examine_directory(directory, has_format, read_mark(directory))
     except DamagedMark as error:
         examined = examine(directory / "rocks", None)
         examined.damage.insert(0, Damage(str(error), NAME))
-        return examined, FORMAT_VERSION if version is None else version
+    if broken:
+        examined.damage.insert(0, Damage(broken, "FORMAT"))
+    return examined
 
 
 def show(rocks: Path, scratch: Path, manifest: Manifest, without: set[int], *, logged: bool = True) -> None:
