@@ -29,7 +29,6 @@ from hashrange.errors import (
     InternalServerError,
     RequestViolation,
     SerializationException,
-    ServiceError,
     UnknownOperationException,
     ValidationException,
     bare,
@@ -61,7 +60,6 @@ from hashrange.tables.background import sweeps
 from hashrange.tables.background.ondemand import Jobs
 from hashrange.tables.background.sharing import sharing_of
 from hashrange.tables.background.units import Background
-from hashrange.tables.data.capacity import Bill
 from hashrange.tables.inspection import overview
 
 if TYPE_CHECKING:
@@ -69,15 +67,11 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
-    from hashrange.observing.observed import Active, ObservedRequest
+    from hashrange.observing.observer import Active, ObservedRequest
     from hashrange.operations.travel import Travel
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
 _log = logging.getLogger("hashrange")
-
-Charge = Callable[[str, Caller, Bill], None]
-"""Called with the operation, the caller and the bill of a request that was answered, or that a condition
-refused. Must be quick."""
 
 Wait = Callable[[float], None]
 
@@ -88,10 +82,8 @@ class Database:
     """A database over an engine, and a context manager that closes it. It is thread-safe if its engine is.
 
     `turn_seconds` is the time for which a body of `submit` may keep the calling thread. `clients` caches the
-    boto3 clients that `hashrange.client` made for this database. `charge` is called with the bill of each
-    request, which a refused request may have too, when its outcome is known, on the thread that delivers it.
-    While `charge` is None, no bills are made. `insights` has the busiest keys of tables. The default `clock`
-    is that of the program that stores the records, or the machine's.
+    boto3 clients that `hashrange.client` made for this database. `insights` has the busiest keys of tables.
+    The default `clock` is that of the program that stores the records, or the machine's.
     """
 
     def __init__(
@@ -113,7 +105,6 @@ class Database:
         self._workers = Workers()
         self._tasks = self._workers.tasks
         self._turn = pace.turn()
-        self.charge: Charge | None = None
         self.observers = Observers(engine, settings)
         self.insights = Counting(self.observers.observe, lambda: self.clock, settings)
         self.background.listed = self.insights.look_at
@@ -228,22 +219,7 @@ class Database:
             raise
         except CommitError as error:  # the engine has logged it once for the whole batch
             raise unacknowledged(error)  # noqa: B904 (it has its cause)
-        except ServiceError as error:
-            self.count_bill(operation, caller, error.bill)
-            raise
-        if entry.consumes:
-            if self.charge is not None:
-                self.count_bill(operation, caller, result[1])
-            result = result[0]
-        return result  # type: ignore[no-any-return]
-
-    def count_bill(self, operation: str, caller: Caller, bill: Bill | None) -> None:
-        """Tell `charge` what a request consumed, if anything. That `charge` fails changes no answer."""
-        if self.charge is not None and bill is not None:
-            try:
-                self.charge(operation, caller, bill)
-            except Exception as error:
-                self.observers.failed("charge", error)
+        return result[0] if entry.consumes else result  # type: ignore[no-any-return]
 
     def _execute_observed(
         self, active: Active, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
@@ -262,7 +238,6 @@ class Database:
         except Exception as error:
             failure = self.translated(operation, request, error)
         if failure is None and entry.consumes:
-            self.count_bill(operation, caller, result[1])
             observed.bill = result[1]
             result = result[0]
         final_error, seconds = observed.end(failure, result)
@@ -367,7 +342,7 @@ class Database:
                 done(None, self.translated(operation, request, error))
             return None
         return _PreparedRequest(
-            request, body, is_write, encode, _Outcome(self, entry, operation, caller, done, observed)
+            request, body, is_write, encode, _Outcome(self, entry, operation, done, observed)
         )
 
     def go_on_aside(self, prepared: _PreparedRequest) -> None:
@@ -416,8 +391,8 @@ class Database:
         if not shapes.quick.fits(test, request):
             shapes.check(operation, request, older=terms.older_words)
         scope = scope_of(caller.account_id, caller.region, self.settings) if terms.has_scopes else ""
-        billed = self.charge is not None or self.observers.bills
-        context = Context(caller, self.clock.now(), self.settings, _new_id, scope, billed, left, self._kept)
+        billed, kept = self.observers.bills, self._kept
+        context = Context(caller, self.clock.now(), self.settings, _new_id, scope, billed, left, kept)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
@@ -530,18 +505,18 @@ class _PreparedRequest:
         self.outcome = outcome
 
     def run(self, reader: Any) -> Any:
-        """The body that the engine runs: the operation's body, then the encoding of its answer. The bill is
-        returned with the answer, because only the bill of the last run counts."""
+        """The body that the engine runs: the operation's body, then the encoding of its answer. It may run
+        several times, and the bill of the last run counts."""
         outcome = self.outcome
         outcome.prepared = self
         result = self.body(reader)
         if outcome.consumes:
-            answer = self.encode(result[0])
-            result = (answer, result[1]) if outcome.charges else answer
-        else:
-            result = self.encode(result)
+            if outcome.observed is not None:
+                outcome.observed.bill = result[1]
+            result = result[0]
+        answer = self.encode(result)
         outcome.prepared = None
-        return result
+        return answer
 
     def run_aside(self) -> None:
         """Run the body on this thread without a time limit, and deliver the outcome."""
@@ -553,35 +528,32 @@ class _PreparedRequest:
         except Exception as error:
             outcome.prepared = None
             failure = database.translated(outcome.operation, self.request, error)
-            database.deliver(partial(outcome.failed, bare(failure)))
+            database.deliver(partial(outcome.done, None, bare(failure)))
             return
-        database.deliver(partial(outcome.answered, answer))
+        database.deliver(partial(outcome.done, answer, None))
 
 
 class _Outcome:
-    """The outcome of a request of `submit`: passes it to `done`, and charges for it.
+    """The outcome of a request of `submit`: passes it to `done`.
 
     It refers to its `prepared` request only until the body has succeeded. So the request of a write, whose
     outcome waits for the commit, is freed at once, while it is in the processor's cache: freeing it after the
     commit took a quarter of a small write's time.
     """
 
-    __slots__ = ("caller", "charges", "consumes", "database", "done", "observed", "operation", "prepared")
+    __slots__ = ("consumes", "database", "done", "observed", "operation", "prepared")
 
     def __init__(
         self,
         database: Database,
         entry: Operation,
         operation: str,
-        caller: Caller,
         done: Done,
         observed: ObservedRequest | None,
     ) -> None:
         self.database = database
         self.consumes = entry.consumes
-        self.charges = entry.consumes and (database.charge is not None or observed is not None)
         self.observed = observed
-        self.caller = caller
         self.operation = operation
         self.done = done
         self.prepared: _PreparedRequest | None = None
@@ -589,29 +561,14 @@ class _Outcome:
     def finish(self, answer: Any, error: Exception | None) -> None:
         """Deliver the outcome; if the body was stopped, run it again on a worker thread instead."""
         if error is None:
-            self.answered(answer)
+            self.done(answer, None)
             return
         prepared, self.prepared = self.prepared, None
         if prepared is not None and isinstance(error, Stopped):
             self.database.go_on_aside(prepared)
         else:
             request = prepared.request if prepared is not None else {}
-            self.failed(self.database.translated(self.operation, request, error))
-
-    def answered(self, result: Any) -> None:
-        """Deliver the answer, and charge for it."""
-        if self.charges:
-            result, bill = result
-            self.database.count_bill(self.operation, self.caller, bill)
-            if self.observed is not None:
-                self.observed.bill = bill
-        self.done(result, None)
-
-    def failed(self, error: Exception) -> None:
-        """Deliver the error, and charge for what the refused request consumed."""
-        if isinstance(error, ServiceError):
-            self.database.count_bill(self.operation, self.caller, error.bill)
-        self.done(None, error)
+            self.done(None, self.database.translated(self.operation, request, error))
 
 
 def _new_id() -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations import REGISTRY
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
@@ -71,6 +72,17 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+class Bills(Observer):
+    """Adds the operation, the caller and the bill of each request that consumes to a list."""
+
+    def __init__(self, bills: list[tuple[str, Caller, Bill]]) -> None:
+        self._bills = bills
+
+    def ended(self, seen: ObservedRequest) -> None:
+        if seen.bill:
+            self._bills.append((seen.operation, seen.caller, seen.bill))
+
+
 def made(engine: Any) -> Database:
     database = Database(engine)
     # On a busy machine a turn would end in the middle of a request, which then runs on a thread.
@@ -118,7 +130,7 @@ def test_the_bill_is_what_the_answer_shows(how: str, reruns: bool) -> None:
 
     billed, showing, alone = made(engine()), made(engine()), made(MemoryEngine())
     bills: list[tuple[str, Caller, Bill]] = []
-    billed.charge = lambda *charged: bills.append(charged)
+    billed.observers.observe(Bills(bills))
     for operation, request in REQUESTS:
         answer = asked(billed, operation, request, how)
         wanted = request | {"ReturnConsumedCapacity": "INDEXES"}
@@ -128,7 +140,7 @@ def test_the_bill_is_what_the_answer_shows(how: str, reruns: bool) -> None:
         assert (name, caller) == (operation, CALLER)
         splits = operation in ("TransactGetItems", "TransactWriteItems", "ExecuteTransaction")
         assert [part.wire("INDEXES", splits=splits) for part in bill] == shown(other)
-        # The bill is made, but not shown; a database without `charge` makes none.
+        # The bill is made, but not shown; a database without an observer makes none.
         assert answer == other == asked(alone, operation, request, how)
         asked(billed, operation, wanted, how) if operation in ("GetItem", "Query", "Scan") else None
         bills.clear()
@@ -180,7 +192,7 @@ def test_a_write_whose_condition_fails_is_paid_for(how: str, reruns: bool) -> No
     database = made(Reruns(MemoryEngine()) if reruns else MemoryEngine())
     asked(database, "PutItem", T | {"Item": ITEM}, how)
     bills: list[tuple[str, Caller, Bill]] = []
-    database.charge = lambda *charged: bills.append(charged)
+    database.observers.observe(Bills(bills))
     for operation, request, units in REFUSED:
         with pytest.raises(ServiceError):
             asked(database, operation, request, how)
@@ -197,13 +209,13 @@ def test_a_write_whose_condition_fails_is_paid_for(how: str, reruns: bool) -> No
 def test_a_refused_member_of_a_batch_is_paid_for_and_not_shown() -> None:
     database = made(MemoryEngine())
     database.execute("PutItem", T | {"Item": copy.deepcopy(ITEM)})
-    bills: list[Bill] = []
-    database.charge = lambda operation, caller, bill: bills.append(bill)
+    bills: list[tuple[str, Caller, Bill]] = []
+    database.observers.observe(Bills(bills))
     statements = [{"Statement": one} for one in (UPDATE_OTHER, INSERT_OTHER)]
     request = {"Statements": statements, "ReturnConsumedCapacity": "TOTAL"}
     answer = asked(database, "BatchExecuteStatement", request, "execute")
     assert answer["ConsumedCapacity"] == [{"TableName": "other", "CapacityUnits": 1.0}]
-    [bill] = bills
+    [(_, _, bill)] = bills
     assert {part.table_name: part.table for part in bill} == {"other": 1.0, "table": 3.0}
 
 
@@ -215,8 +227,8 @@ def test_reading_a_stream_costs_a_unit_of_streams_for_each_get_records(how: str)
     arn = table["TableDescription"]["LatestStreamArn"]
     for number in range(3):
         database.execute("PutItem", {"TableName": "other", "Item": {"p": {"S": f"{number}" * 2_000}}})
-    bills: list[Bill] = []
-    database.charge = lambda operation, caller, bill: bills.append(bill)
+    bills: list[tuple[str, Caller, Bill]] = []
+    database.observers.observe(Bills(bills))
     described = asked(database, "DescribeStream", {"StreamArn": arn}, how)
     [shard] = described["StreamDescription"]["Shards"]
     place = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
@@ -226,13 +238,13 @@ def test_reading_a_stream_costs_a_unit_of_streams_for_each_get_records(how: str)
         answer = asked(database, "GetRecords", {"ShardIterator": iterator}, how)
         assert len(answer["Records"]) == records
         iterator = answer["NextShardIterator"]
-        [[part]] = bills
+        [(_, _, [part])] = bills
         assert (part.table_name, part.stream, part.table) == ("other", 1, 0.0)
         bills.clear()
 
 
 def test_a_search_of_vectors_pays_for_bytes() -> None:
-    database, bills = made(MemoryEngine()), list[Bill]()
+    database, bills = made(MemoryEngine()), list[tuple[str, Caller, Bill]]()
     index = {
         "IndexName": "near",
         "VectorAttribute": {"AttributeName": "v"},
@@ -241,13 +253,13 @@ def test_a_search_of_vectors_pays_for_bytes() -> None:
         "DistanceFunction": "COSINE",
     }
     database.execute("UpdateTable", {"TableName": "other", "VectorIndexUpdates": [{"Create": index}]})
-    database.charge = lambda operation, caller, bill: bills.append(bill)
+    database.observers.observe(Bills(bills))
     vector = [{"N": "1"}] * 64
     database.execute("PutItem", {"TableName": "other", "Item": {"p": {"S": "a"}, "v": {"L": vector}}})
     search = {"TableName": "other", "IndexName": "near", "SearchVector": vector, "TopK": 1}
     answer = database.execute("SearchVectors", search | {"ReturnConsumedCapacity": "TOTAL"})
     database.execute("SearchVectors", copy.deepcopy(search))
-    [[written], *searched] = bills
+    [[written], *searched] = [bill for _, _, bill in bills]
     assert written.vectors == {"near": 1_024}
     assert [part.vectors for [part] in searched] == [
         {"near": answer["ConsumedCapacity"]["VectorSearchRequestBytes"]}
@@ -257,17 +269,17 @@ def test_a_search_of_vectors_pays_for_bytes() -> None:
 
 def test_a_repeated_transaction_pays_for_reading() -> None:
     database = made(MemoryEngine())
-    bills: list[Bill] = []
-    database.charge = lambda operation, caller, bill: bills.append(bill)
+    bills: list[tuple[str, Caller, Bill]] = []
+    database.observers.observe(Bills(bills))
     for _ in range(2):
         database.execute("TransactWriteItems", copy.deepcopy(TOKEN))
-    assert [[part.writes for part in bill] for bill in bills] == [[True], [False]]
+    assert [[part.writes for part in bill] for _, _, bill in bills] == [[True], [False]]
 
 
 def test_nobody_pays_for_what_has_no_outcome() -> None:
     database = made(MemoryEngine())
-    bills: list[Bill] = []
-    database.charge = lambda operation, caller, bill: bills.append(bill)
+    bills: list[tuple[str, Caller, Bill]] = []
+    database.observers.observe(Bills(bills))
     with faults.failing(database.engine, "after", unknown=True), pytest.raises(ServiceError) as caught:
         database.execute("PutItem", T | {"Item": copy.deepcopy(ITEM)})
     assert isinstance(caught.value.__cause__, CommitUnknown)

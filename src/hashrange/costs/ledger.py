@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from hashrange.costs.table import number, show
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.observing.record import Record
 
 _SHOWN_MAX: Final = 50

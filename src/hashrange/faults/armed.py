@@ -19,8 +19,7 @@ from hashrange.faults.effects import Latency, Met
 from hashrange.faults.fates import Fate
 from hashrange.faults.rules import Rule
 from hashrange.faults.text import parse, show
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import NONE_LEFT, OPERATOR, Caller, Request
 from hashrange.operations.targets import Target, targets
 

@@ -29,8 +29,7 @@ import orjson
 from hashrange.clock import Clock
 from hashrange.insights.sketch import Sketch
 from hashrange.insights.throttled import throttled
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import scope_of
 from hashrange.operations.targets import Target, name_in, targets_of_any
 from hashrange.settings import Settings

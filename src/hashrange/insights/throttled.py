@@ -10,7 +10,7 @@ from hashrange.errors import (
     ThrottlingException,
     TransactionCanceledException,
 )
-from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import ObservedRequest
 from hashrange.operations.targets import Target
 
 _THROTTLING: Final = (

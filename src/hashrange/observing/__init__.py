@@ -1,8 +1,7 @@
 """Who observes the requests of a database: fault rules, records of costs, insights, and what rings add.
 
-observer   what an observer may do: the one hook around a request
+observer   the one hook around a request, and the one value that all observers see
 observers  those of a database, and whether there are any
-observed   a request on its way past the observers: the one value that all of them see
 record     what a request did and cost
 noting     makes the record of a request from its answer and its bill
 """

@@ -15,8 +15,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 
 if TYPE_CHECKING:
-    from hashrange.observing.observed import Active
-    from hashrange.observing.observer import Observer
+    from hashrange.observing.observer import Active, Observer
     from hashrange.rings import Gate
 
 _log = logging.getLogger(__name__)
@@ -107,7 +106,7 @@ class Observers:
             self.heads = self.gate is not None
             self._numbering(False)
             return
-        from hashrange.observing.observed import Active
+        from hashrange.observing.observer import Active
 
         active = Active(self._all, self._engine, self._settings, self.failed)
         self.bills = active.bills

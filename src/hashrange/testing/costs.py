@@ -16,8 +16,7 @@ from typing import Any, Final
 import pytest
 
 from hashrange.costs.table import aligned, number
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.observing.observers import observe_everywhere
 from hashrange.observing.record import Record
 from hashrange.prices import RATES, UnknownRegion, published

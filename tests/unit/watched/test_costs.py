@@ -60,16 +60,16 @@ def test_units_are_those_that_the_answers_show(client: Any, database: Database) 
 @pytest.mark.parametrize("engine", [MemoryEngine, lambda: Reruns(MemoryEngine())])
 @pytest.mark.parametrize("how", ["execute", "submit", "run_aside"])
 def test_every_operation_is_recorded_once_with_its_bill(how: str, engine: Any) -> None:
-    from unit.test_bills import asked
+    from unit.test_bills import Bills, asked
 
     recorded, billed = made(engine()), made(engine())
     bills: list[Any] = []
-    billed.charge = lambda operation, caller, bill: bills.append(bill)
+    billed.observers.observe(Bills(bills))
     with recorded.costs() as costs:
         for operation, request in REQUESTS:
             assert asked(recorded, operation, request, how) == asked(billed, operation, request, how)
     assert [one.operation for one in costs] == [operation for operation, _ in REQUESTS]
-    for one, bill in zip(costs, bills, strict=True):
+    for one, (_, _, bill) in zip(costs, bills, strict=True):
         units = {False: 0.0, True: 0.0}
         for part in bill:
             units[part.writes] += part.wire("TOTAL")["CapacityUnits"]

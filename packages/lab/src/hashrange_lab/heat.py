@@ -24,8 +24,7 @@ from hashrange.clock import Clock, SystemClock
 from hashrange.encoding import partition_of_one
 from hashrange.insights.sketch import Count, Sketch
 from hashrange.insights.throttled import throttled
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.targets import Target, name_in, targets_of_any

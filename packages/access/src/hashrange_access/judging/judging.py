@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from hashrange.database import Database
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Body, Observer
+from hashrange.observing.observer import Body, ObservedRequest, Observer
 from hashrange.operations.context import Operation
 from hashrange_access.judging.accounts import acting
 from hashrange_access.judging.gate import Gate

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from hashrange.database import Database
 from hashrange.errors import ServiceError
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Body, Observer
+from hashrange.observing.observer import Body, ObservedRequest, Observer
 from hashrange.operations.context import NONE_LEFT, Operation
 from hashrange.storage.failures import StorageError
 from hashrange_lab.behaviour.eventual import Eventual

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hashrange.errors import ProvisionedThroughputExceededException, RequestLimitExceeded, ThrottlingException
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.tables.data.capacity import Consumed

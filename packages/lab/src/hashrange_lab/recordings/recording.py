@@ -21,8 +21,7 @@ import orjson
 from hashrange.database import Database
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
 from hashrange.interchange.descriptions import IncompleteDescription, create_request, portable
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import OPERATOR, Caller
 from hashrange.storage.failures import StorageError
 from hashrange_lab.recordings.lines import Entry
