@@ -22,7 +22,7 @@ from hashrange.database import Database
 from hashrange.server import running
 from hashrange.settings import Settings
 from hashrange_access.directory import Directory
-from hashrange_access.judging import Gate
+from hashrange_access.judging import Gate, guard
 from hashrange_access.keys import Keyring, sealing
 from hashrange_access.keys.sealing import Vault
 from hashrange_access.policies import PolicyError
@@ -120,7 +120,7 @@ class Site:
         self.gate = Gate(
             self.directory, lambda: now() + self.later, strict=strict, tokens=tokens, keyring=self.keyring
         )
-        database.interest.judge(self.gate)
+        guard(database, self.gate)
         self.url = ""
 
 

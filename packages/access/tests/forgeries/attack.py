@@ -51,7 +51,8 @@ def attack(
     verifier = Verifier(keys, lambda: time[0])
     with Database.in_memory() as database:
         guard(database, Gate(_users(keys), lambda: time[0], strict=True))
-        wire = Wire(region="us-east-1", account_id="0" * 12, operations=REGISTRY, interest=database.interest)
+        observers = database.observers
+        wire = Wire(region="us-east-1", account_id="0" * 12, operations=REGISTRY, observers=observers)
         other = any_request(random)
         genuine = any_request(random)
         for count in range(number):

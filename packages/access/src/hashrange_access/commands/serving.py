@@ -125,35 +125,39 @@ class AccessPart(ServingPart):
 
     def begin(self, starting: Starting) -> None:
         """Judge and limit the requests to a database, and log who makes them. Raises ClickException."""
-        gate = gate_of(starting)
-        limiter = limiter_of(starting.given, has_users=gate is not None)
-        if gate is not None:
+        given, database = starting.given, starting.database
+        limiter = _limiter(given)
+        if given["auth"] == OFF:
+            _refuse_options_of_users(given)
+            if limiter is not None:
+                from hashrange_access.judging.gate import LimitingGate
+
+                database.observers.guard(LimitingGate(limiter))
+        else:
             from hashrange_access.judging import guard
 
-            gate.limiter = limiter
-            guard(starting.database, gate)
-        elif limiter is not None:
-            from hashrange_access.judging.gate import LimitingGate
-
-            starting.database.observers.guard(LimitingGate(limiter))
-        starting.audit = audit_of(starting)
+            guard(database, _gate(starting, limiter))
+        if given["audit_log"] is not None:
+            log = opened_log(given, database)
+            starting.stack.callback(log.close)
+            starting.audit = log
 
 
 PART: Final = AccessPart()
 
 
-def gate_of(starting: Starting) -> Gate | None:
-    """The gate of a server, None with --auth off; watches over the users and keys until the server ends.
-    Raises ClickException."""
-    given, database, stack = starting.given, starting.database, starting.stack
+def _refuse_options_of_users(given: Mapping[str, Any]) -> None:
+    for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
+        if given[name]:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} has no effect without --auth soft or --auth strict."
+            )
+
+
+def _gate(starting: Starting, limiter: Limiter | None) -> Gate:
+    """The gate of a server; watches over the users and keys until the server ends. Raises ClickException."""
+    given, database = starting.given, starting.database
     auth = given["auth"]
-    if auth == OFF:
-        for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
-            if given[name]:
-                raise click.UsageError(
-                    f"--{name.replace('_', '-')} has no effect without --auth soft or --auth strict."
-                )
-        return None
     # Imported here, because most servers have no users.
     from hashrange_access.commands.watching import Watcher
     from hashrange_access.directory import Directory
@@ -180,8 +184,16 @@ def gate_of(starting: Starting) -> Gate | None:
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
     tokens = Tokens(vault, directory)
-    gate = Gate(directory, now, strict=auth == STRICT, secure=starting.secure, tokens=tokens, keyring=keyring)
-    stack.callback(watcher.watch(directory, keyring))
+    gate = Gate(
+        directory,
+        now,
+        strict=auth == STRICT,
+        secure=starting.secure,
+        tokens=tokens,
+        keyring=keyring,
+        limiter=limiter,
+    )
+    starting.stack.callback(watcher.watch(directory, keyring))
     if given["users"] is not None:
         starting.reload = watcher.ask
     return gate
@@ -255,12 +267,12 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
     )
 
 
-def limiter_of(given: Mapping[str, Any], *, has_users: bool) -> Limiter | None:
+def _limiter(given: Mapping[str, Any]) -> Limiter | None:
     """What limits the requests of keys, as --requests-per-second-max and the users file say."""
     per_second, burst = given["requests_per_second_max"], given["requests_burst"]
     if per_second == 0:
         raise click.UsageError("--requests-per-second-max is 0; without the option there is no limit.")
-    if per_second is None and not has_users:
+    if per_second is None and given["auth"] == OFF:
         if burst is not None:
             raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")
         return None
@@ -269,12 +281,8 @@ def limiter_of(given: Mapping[str, Any], *, has_users: bool) -> Limiter | None:
     return Limiter(per_second, burst, time.monotonic)
 
 
-def audit_of(starting: Starting) -> AuditLog | None:
-    """The audit log of --audit-log, which is open until the server ends. Raises ClickException."""
-    given, database = starting.given, starting.database
-    path = given["audit_log"]
-    if path is None:
-        return None
+def opened_log(given: Mapping[str, Any], database: Database) -> AuditLog:
+    """The log of --audit-log, which must be closed. Raises ClickException."""
     from hashrange_access.audit import AuditError, AuditLog
 
     def key_names(table: str, caller: Caller) -> tuple[str, ...] | None:
@@ -288,10 +296,9 @@ def audit_of(starting: Starting) -> AuditLog | None:
         return tuple(attribute.name for attribute in (*described.key.partition, *described.key.sort))
 
     bytes_max, files_max = given["audit_log_bytes"], given["audit_log_files"]
-    log = AuditLog(path, SystemClock().now, key_names, bytes_max=bytes_max, files_max=files_max)
+    log = AuditLog(given["audit_log"], SystemClock().now, key_names, bytes_max=bytes_max, files_max=files_max)
     try:
         log.open(__version__)
     except AuditError as error:
         raise click.ClickException(str(error)) from error
-    starting.stack.callback(log.close)
     return log

@@ -101,10 +101,11 @@ class Gate:
         secure: bool = False,
         tokens: Tokens | None = None,
         keyring: Keyring | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self.directory = users if isinstance(users, Directory) else Directory(users)
         self.strict = strict
-        self.limiter: Limiter | None = None
+        self._limiter = limiter
         self.tokens = tokens
         self.keyring = keyring
         self._now = now
@@ -147,8 +148,8 @@ class Gate:
         """The caller, identified, and counted by the limiter. Raises as `identified`, and
         ThrottlingException."""
         caller = self.identified(caller, method, target, headers, body)
-        if self.limiter is not None:
-            self.limiter.take(caller)
+        if self._limiter is not None:
+            self._limiter.take(caller)
         return caller
 
     def identified(
