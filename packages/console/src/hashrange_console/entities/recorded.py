@@ -19,13 +19,14 @@ from starlette.responses import Response
 
 from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.expressions.key_conditions import KeyComparison
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import Request, scope_of
+from hashrange.operations.context import Request
 from hashrange.operations.reads.read_parameters import query_reading
 from hashrange.operations.targets import Target, targets_of_any
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.port import Subject
-from hashrange.watching.sights import Sight
 from hashrange_console import looks
 from hashrange_console.ask.conditions import OPERATORS
 from hashrange_console.entities.patterns import pattern_of_value
@@ -85,8 +86,10 @@ class _Table:
     key_names: tuple[str, ...] = ()
 
 
-class Uses:
+class Uses(Observer):
     """The uses of the tables of one server, since `since`. Thread-safe."""
+
+    bills = False
 
     def __init__(self, subject: Subject, clock: Clock = SystemClock()) -> None:  # noqa: B008 (stateless)
         self.is_on = False
@@ -101,30 +104,29 @@ class Uses:
         with self._lock:
             self._tables = {}
             self.since, self.is_on = self._clock.now(), True
-        self._subject.database.interest.show(self, True)
+        self._subject.database.observers.observe(self)
 
     def stop(self) -> None:
         """Record no more. What was recorded stays."""
-        self._subject.database.interest.show(self, False)
+        self._subject.database.observers.observe(self, False)
         with self._lock:
             self.is_on = False
 
-    def see(self, sight: Sight) -> None:
+    def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
-        if not is_taken(self._subject, self, sight) or sight.operation not in _CONSUMERS:
+        if not is_taken(self._subject, self, seen) or seen.operation not in _CONSUMERS:
             return
-        settings = self._subject.database.settings
-        scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
         now = self._clock.now()
-        targets = targets_of_any(sight.operation, sight.request)
+        targets = targets_of_any(seen.operation, seen.request)
+        scope = seen.scope
         with self._lock:
             used = {
-                (target.table, _use(sight.operation, sight.request, target, table))
+                (target.table, _use(seen.operation, seen.request, target, table))
                 for target in targets
                 if target.table and (table := self._table(scope, target.table)) is not None
             }
             for name, use in used:
-                _count(self._tables[scope, name], use, now, failed=sight.error is not None)
+                _count(self._tables[scope, name], use, now, failed=seen.error is not None)
 
     def _table(self, scope: str, name: str) -> _Table | None:
         table = self._tables.get((scope, name))
