@@ -5,22 +5,22 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.errors import ServiceError
-from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
-from hashrange_lab.money import meter
+from hashrange_console.entry import link_to
 
 BROWSERS = {
     "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
@@ -54,19 +54,14 @@ PAGES = (
     "/console/t/orders/entities?view=access", "/console/t/orders/entities?view=items",
     "/console/t/many/entities", "/console/t/many/entities?view=graph", "/console/t/many/entities?view=items",
     "/console/requests?show=1", "/console/requests", "/console/streams", "/console/t/orders/stream",
-    "/console/t/empty/stream", "/console/heat", "/console/faults", "/console/clock", "/console/t/orders/past",
+    "/console/t/empty/stream", "/console/faults", "/console/clock", "/console/t/orders/past",
     "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
-    "/console/t/orders/about", "/console/new-table", "/console/costs", "/console/costs?by=caller",
-    "/console/costs?region=eu-central-1", "/console/costs/advice", "/console/capacity",
-    "/console/capacity?hours=24", "/console/costs/plans", "/console/costs/plans?place=spent/by-sk&minimum=5",
-    "/console/costs/plans?minimum=5&maximum=4", "/console/costs/plans?region=eu-west-3",
-    "/console/contributors", "/console/kinesis",
+    "/console/t/orders/about", "/console/new-table", "/console/contributors", "/console/kinesis",
 )  # fmt: skip
 
 
 def _spend(database: Database) -> None:
-    """Count what some requests cost, with an index that nobody reads, and keys that are throttled."""
-    meter.begin(database, published())
+    """Some requests, with an index that nobody reads, and keys that are throttled."""
     index = {
         "IndexName": "by-sk",
         "KeySchema": [{"AttributeName": "sk", "KeyType": "HASH"}],
@@ -123,11 +118,13 @@ def create_table(database: Database, name: str, **members: Any) -> None:
 
 
 @contextmanager
-def console() -> Iterator[tuple[Database, Admin]]:
+def console(begin: Callable[[Database], object] = lambda _: None) -> Iterator[tuple[Database, Admin]]:
+    """A server with some tables, which programs have used since `begin`."""
     with Database.in_memory() as database:
         admin = bind_admin(0)
         with running(database, admin=admin):
             _fill(database)
+            begin(database)
             _spend(database)
             yield database, admin
 
@@ -178,7 +175,7 @@ class Browsers:
         try:
             watch = Watch(context, admin.url)
             page = context.new_page()
-            page.goto(admin.console_link())
+            page.goto(link_to(admin))
             yield page
             assert watch.foreign == []
             # (an answer that refuses something is an error of the browser's console, too)
@@ -199,3 +196,115 @@ def enable_stream(database: Database) -> None:
 def put(database: Database, number: int, **more: Any) -> None:
     item = {"pk": {"S": "live"}, "sk": {"N": str(number)}, **more}
     database.execute("PutItem", {"TableName": "orders", "Item": item})
+
+
+@pytest.fixture(scope="module")
+def browsers() -> Iterator[Browsers]:
+    with sync_playwright() as playwright:
+        browsers = Browsers(playwright)
+        yield browsers
+        browsers.close()
+
+
+SCHEMES = ("light", "dark")
+
+
+def phone(scheme: str) -> dict[str, Any]:
+    """The options of a page on a phone."""
+    return {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
+
+
+def check_page(page: Page, path: str, scheme: str) -> None:
+    """Check that an open page is accessible, and fits the window."""
+    axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert not page.evaluate("window.broken"), path
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    assert _violations(page, scheme) == [], path
+
+
+def _violations(page: Page, scheme: str) -> list[tuple[str, list[str]]]:
+    """What axe-core finds wrong on a page: by all rules on a light page, by those of colours on a dark
+    one."""
+    options: dict[str, Any] = {"resultTypes": ["violations"], "selectors": False}
+    if scheme == "dark":
+        options["runOnly"] = ["color-contrast", "link-in-text-block"]
+    found = page.evaluate("(options) => axe.run(options)", options)["violations"]
+    return [(rule["id"], [node["html"] for node in rule["nodes"]][:3]) for rule in found]
+
+
+LONG_TABLE = "t" + "able" * 60
+LONG_INDEX = "index" * 50
+LONG_NAME = "attribute" * 20
+LONG = "x" * 1_400
+OUTSIDE = """() => {
+  const scrolls = (element) => {
+    for (let around = element; around && around !== document.body; around = around.parentElement) {
+      if (getComputedStyle(around).overflowX !== "visible") return true;
+    }
+    return false;
+  };
+  return [...document.querySelectorAll("main *")]
+    .filter((element) => {
+      const box = element.getBoundingClientRect();
+      const isPlaced = box.width && getComputedStyle(element).position !== "absolute";
+      return isPlaced && box.right > innerWidth + 1 && !scrolls(element);
+    })
+    .map((element) => element.outerHTML.slice(0, 80));
+}"""
+"""The elements of a page that stick out of the window and are in nothing that scrolls."""
+
+
+def check_long(page: Page, path: str) -> None:
+    """Check that nothing on an open page sticks out."""
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    assert page.evaluate(OUTSIDE) == [], path
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def fill_with_long(database: Database) -> None:
+    index = {
+        "IndexName": LONG_INDEX,
+        "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
+        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["included" * 25]},
+    }
+    create_table(
+        database,
+        LONG_TABLE,
+        KeySchema=[{"AttributeName": LONG_NAME, "KeyType": "HASH"}],
+        AttributeDefinitions=[
+            {"AttributeName": LONG_NAME, "AttributeType": "S"},
+            {"AttributeName": "g", "AttributeType": "S"},
+        ],
+        GlobalSecondaryIndexes=[index],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )
+    insights = {"TableName": LONG_TABLE, "ContributorInsightsAction": "ENABLE"}
+    database.execute("UpdateContributorInsights", insights)
+    arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{'s' * 120}"
+    destination = {"TableName": LONG_TABLE, "StreamArn": arn}
+    database.execute("EnableKinesisStreamingDestination", destination)
+    database.sweep_tables()
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    request = {"TableName": LONG_TABLE, "PointInTimeRecoverySpecification": recovery}
+    database.execute("UpdateContinuousBackups", request)
+    arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{LONG_TABLE}"
+    tags = [{"Key": "k" * 120, "Value": "v" * 250}]
+    database.execute("TagResource", {"ResourceArn": arn, "Tags": tags})
+    for last in ("", "z"):
+        item = {
+            LONG_NAME: {"S": LONG},
+            "g": {"S": LONG + last},
+            "set": {"SS": [LONG, "y" * 300]},
+            "map": {"M": {"m" * 200: {"L": [{"S": LONG}]}}},
+            "b" * 200: {"B": "A" * 400},
+        }
+        database.execute("PutItem", {"TableName": LONG_TABLE, "Item": item})
+    for _ in range(10):
+        filtered = "#n = :v"
+        scan = {"TableName": LONG_TABLE, "FilterExpression": filtered}
+        names, values = {"#n": "unknown" * 30}, {":v": {"S": "x"}}
+        named = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+        database.execute("Scan", {**scan, **named})
+    database.faults.add(f"GetItem table={LONG_TABLE} key.{LONG_NAME}={'q' * 300} throttle")

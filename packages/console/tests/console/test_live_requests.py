@@ -25,7 +25,7 @@ from hashrange.server import running
 from hashrange.server.admin import attention
 from hashrange.server.admin.attention import Attention
 from hashrange_console.live import events, feed, state
-from hashrange_console.live.feed import Feed, Viewer, RequestFilter
+from hashrange_console.live.feed import Feed, RequestFilter, Viewer
 
 SECONDS_MAX = 30
 APP = Caller(access_key="app")

@@ -17,7 +17,6 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange_console.differences import changes
 from hashrange_console.live import records, triggers
 from hashrange_console.live.events import Event
-from hashrange_triggers import DEFAULT_TABLE
 
 PAGE = "/console/t/orders/stream"
 
@@ -154,17 +153,21 @@ def test_expiry_and_the_time_are_those_of_the_database() -> None:
 
 def checkpoint(database: Database, name: str, shard: str, **more: Any) -> None:
     saved = {"trigger": {"S": name}, "shard": {"S": shard}, "updated": {"N": "1767225600.000"}, **more}
-    database.execute("PutItem", {"TableName": DEFAULT_TABLE, "Item": saved})
+    database.execute("PutItem", {"TableName": triggers.CHECKPOINTS, "Item": saved})
+
+
+def test_the_checkpoints_are_where_triggers_save_them() -> None:
+    of_triggers = pytest.importorskip("hashrange_triggers")
+    assert of_triggers.DEFAULT_TABLE == triggers.CHECKPOINTS
 
 
 def test_the_triggers_of_a_table_and_their_lag() -> None:
-    assert triggers.CHECKPOINTS == DEFAULT_TABLE
     clock = VirtualClock(1_767_225_600, frozen=True)
     with Database(MemoryEngine(), clock=clock) as database:
         fill(database)
         enable(database)
         make = {
-            "TableName": DEFAULT_TABLE,
+            "TableName": triggers.CHECKPOINTS,
             "AttributeDefinitions": [
                 {"AttributeName": "trigger", "AttributeType": "S"},
                 {"AttributeName": "shard", "AttributeType": "S"},
