@@ -1,7 +1,7 @@
-"""The pictures of the console in the docs: every page, light and dark, of the demo tables.
+"""The pictures of the console in the docs: every page, light and dark, of the demo table.
 
 `make pictures` takes them anew, after a page has changed; look at the differences before you keep them. The
-tests only see that each page has its pictures.
+tests only see that each page has its pictures. Another ring takes those of its pages by `main`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,16 +22,16 @@ from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
-from hashrange.prices import published
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
-from hashrange_console.tables.demo import DEMOS
-from hashrange_lab.money import meter
+from hashrange_console.entry import link_to
+from hashrange_console.tables import demo
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "pictures"
+"""The folder of the pictures; `parents[1]` is that of the ring."""
 SCHEMES: Final = ("light", "dark")
 _BEGAN: Final = 1_772_460_000.0
 _SIZE: Final = {"width": 1100, "height": 700}
@@ -43,7 +43,7 @@ PAGES: Final = {
     "tables": "/console",
     "new-table": "/console/new-table",
     "definition": "/console/t/shop/about",
-    "items": "/console/t/page-views?pk=/articles/tides&op=begins_with&sk=2026-03-02",
+    "items": "/console/t/shop?index=GSI1&pk=STATE%23sent",
     "item": _ITEM,
     "edit": f"{_ITEM}&view=edit",
     "history": f"{_ITEM}&view=history",
@@ -54,41 +54,28 @@ PAGES: Final = {
     "graph": "/console/t/shop/entities?view=graph",
     "past": "/console/t/shop/past?at=2m",
     "requests": "/console/requests",
-    "stream": "/console/t/device-events/stream?from=start",
-    "heat": "/console/heat",
-    "costs": "/console/costs",
-    "advice": "/console/costs/advice",
-    "capacity": "/console/capacity?table=shop",
-    "plans": "/console/costs/plans?place=shop",
+    "stream": "/console/t/shop/stream?from=start",
     "contributors": "/console/contributors",
     "kinesis": "/console/kinesis",
     "faults": "/console/faults",
     "clock": "/console/clock",
 }
 """The pages that have pictures, by the names of the pictures."""
-SPENDING: Final = frozenset(("costs", "advice", "capacity", "plans", "contributors", "kinesis"))
+SPENDING: Final = frozenset(("contributors", "kinesis"))
 """The pages whose server has been used for an hour."""
 
 
-def pictures() -> Iterator[tuple[str, str, Path]]:
-    """The name, the scheme and the file of each picture."""
-    for name in PAGES:
-        for scheme in SCHEMES:
-            yield name, scheme, FOLDER / f"{name}-{scheme}.png"
-
-
 def fill(database: Database, clock: VirtualClock) -> None:
-    """Make the demo tables, and a past: two customers move, one leaves."""
+    """Make the demo table, and a past: two customers move, one leaves."""
 
     def run(operation: str, **request: Any) -> None:
         database.execute(operation, orjson.loads(orjson.dumps(request)))
 
-    for demo in DEMOS.values():
-        run("CreateTable", **demo.create)
-        recovery = {"PointInTimeRecoveryEnabled": True}
-        run("UpdateContinuousBackups", TableName=demo.table, PointInTimeRecoverySpecification=recovery)
-        for item in demo.items():
-            run("PutItem", TableName=demo.table, Item=item)
+    run("CreateTable", **demo.CREATE)
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    run("UpdateContinuousBackups", TableName=demo.TABLE, PointInTimeRecoverySpecification=recovery)
+    for item in demo.items():
+        run("PutItem", TableName=demo.TABLE, Item=item)
     clock.advance(3_600.0)
     for name, city in (("ada", "Bergen"), ("ivo", "Porto")):
         key = {"PK": {"S": f"CUSTOMER#{name}"}, "SK": {"S": "CUSTOMER"}}
@@ -126,9 +113,7 @@ def use(endpoint: str) -> None:
 
 
 def spend(database: Database, clock: VirtualClock) -> None:
-    """An hour of two programs on the shop, which has a rush in the middle, counted for the pages of costs."""
-    meter.begin(database, published())
-    database.lab.throttling.set(True)
+    """An hour of two programs on the shop, which has a rush in the middle."""
     units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
     index = {"Update": {"IndexName": "GSI1", "ProvisionedThroughput": dict(units)}}
     update: Any = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": units}
@@ -136,9 +121,8 @@ def spend(database: Database, clock: VirtualClock) -> None:
     database.execute("UpdateTable", {"TableName": "shop", **update})
     insights = {"TableName": "shop", "ContributorInsightsAction": "ENABLE"}
     database.execute("UpdateContributorInsights", insights)
-    for table, stream in (("shop", "orders"), ("device-events", "events")):
-        arn = f"arn:aws:kinesis:us-east-1:000000000000:stream/{stream}"
-        database.execute("EnableKinesisStreamingDestination", {"TableName": table, "StreamArn": arn})
+    arn = "arn:aws:kinesis:us-east-1:000000000000:stream/orders"
+    database.execute("EnableKinesisStreamingDestination", {"TableName": "shop", "StreamArn": arn})
     database.sweep_tables()
     front, reports = Caller(agent="Boto3/1.40 app/shop-front"), Caller(agent="Boto3/1.40 app/reports")
     values: Any = {":k": {"S": "CUSTOMER#ada"}, ":s": {"S": "Bergen"}}
@@ -170,15 +154,17 @@ def spend(database: Database, clock: VirtualClock) -> None:
 
 
 @contextmanager
-def opened(*, spends: bool) -> Iterator[tuple[Admin, str, Any]]:
-    """A server with the demo tables, and a browser. `spends`: programs have used them for an hour."""
+def opened(begin: Callable[[Database], object] | None) -> Iterator[tuple[Admin, str, Any]]:
+    """A server with the demo table, and a browser. `begin`: programs have used the server for an hour, and
+    this was called before."""
     from playwright.sync_api import sync_playwright
 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     clock = VirtualClock(_BEGAN)
     with Database.in_memory(clock=clock) as database:
         fill(database, clock)
-        if spends:
+        if begin is not None:
+            begin(database)
             spend(database, clock)
         admin = bind_admin(0)
         with running(database, admin=admin) as endpoint, sync_playwright() as playwright:
@@ -187,10 +173,10 @@ def opened(*, spends: bool) -> Iterator[tuple[Admin, str, Any]]:
             browser.close()
 
 
-def take(page: Page, admin: Admin, endpoint: str, name: str, file: Path) -> None:
+def take(page: Page, admin: Admin, endpoint: str, path: str, file: Path) -> None:
     """Take the picture of a page."""
-    page.goto(admin.url + PAGES[name])
-    if name in ("requests", "heat"):
+    page.goto(admin.url + path)
+    if path in ("/console/requests", "/console/heat"):
         use(endpoint)
         page.locator("tbody tr").nth(3).wait_for()
     # The ports differ from run to run.
@@ -198,27 +184,34 @@ def take(page: Page, admin: Admin, endpoint: str, name: str, file: Path) -> None
     page.screenshot(path=file)
 
 
-def main() -> None:
-    """Take all pictures, or those whose pages are named."""
-    wanted = sys.argv[1:] or [*PAGES]
-    FOLDER.mkdir(exist_ok=True)
+def main(
+    folder: Path, pages: Mapping[str, str], spending: frozenset[str], begin: Callable[[Database], object]
+) -> None:
+    """Take all pictures, or those whose pages are named on the command line. `begin` is called before the
+    server of the pages in `spending` is used for an hour."""
+    wanted = [name for name in pages if name in (sys.argv[1:] or pages)]
+    folder.mkdir(exist_ok=True)
     for spends in (False, True):
-        names = [name for name in wanted if (name in SPENDING) == spends]
-        if names:
-            take_all(names, spends=spends)
+        names = [name for name in wanted if (name in spending) == spends]
+        if not names:
+            continue
+        with opened(begin if spends else None) as (admin, endpoint, browser):
+            for scheme in SCHEMES:
+                page = browser.new_context(color_scheme=scheme, viewport=_SIZE).new_page()
+                page.goto(link_to(admin))
+                for name in names:
+                    take(page, admin, endpoint, pages[name], file := folder / f"{name}-{scheme}.png")
+                    print(file.name)
 
 
-def take_all(names: list[str], *, spends: bool) -> None:
-    """Take the pictures of some pages of one server."""
-    with opened(spends=spends) as (admin, endpoint, browser):
-        for scheme in SCHEMES:
-            page = browser.new_context(color_scheme=scheme, viewport=_SIZE).new_page()
-            page.goto(admin.console_link())
-            for name, of, file in pictures():
-                if name in names and of == scheme:
-                    take(page, admin, endpoint, name, file)
-                    print(file.relative_to(FOLDER.parent))
+def check(folder: Path, pages: Mapping[str, str], text: Path) -> None:
+    """Check that a text shows all pictures of a folder, and that they are those of its pages."""
+    names = {f"{name}-{scheme}.png" for name in pages for scheme in SCHEMES}
+    assert {file.name for file in folder.iterdir()} == names
+    shown = text.read_text(encoding="utf-8")
+    for name in names:
+        assert f"pictures/{name}" in shown
 
 
 if __name__ == "__main__":
-    main()
+    main(FOLDER, PAGES, SPENDING, lambda _: None)

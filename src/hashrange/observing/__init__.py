@@ -5,4 +5,5 @@ observers  those of a database, and whether there are any
 observed   a request on its way past the observers: the one value that all of them see
 record     what a request did and cost
 noting     makes the record of a request from its answer and its bill
+patterns   the access pattern of a request: its expressions and its key, without values
 """

@@ -65,11 +65,11 @@ def test_uses_are_told_apart_by_operation_index_and_pattern(orders: Database, br
     with pytest.raises(ServiceError):
         orders.execute("GetItem", {"TableName": "other", "Key": dict(key)})
     assert sorted(rows(browser)) == [
-        "BatchGetItem pk = PROFILE and sk = * 1 0",
-        "DeleteItem pk = PROFILE and sk = * 1 1",
-        "PutItem pk = USER#* and sk = * 3 0",
+        "BatchGetItem pk = PROFILE AND sk = * 1 0",
+        "DeleteItem pk = PROFILE AND sk = * 1 1",
+        "PutItem pk = USER#* AND sk = * 3 0",
         "Query on by-kind kind = * 1 0",
-        "Query pk = USER#* and sk between two values 3 0",
+        "Query pk = USER#* AND sk BETWEEN * AND * 3 0",
         "Scan no key 1 0",
     ]
     assert rows(browser)[0].startswith(("PutItem", "Query pk"))
