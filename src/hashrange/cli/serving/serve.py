@@ -225,11 +225,7 @@ def command(
             part.begin(starting)
         bind = partial(bind_admin, read_only=console_read_only, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
-        private: dict[str, str] = {}
-        if admin is not None:
-            stack.callback(admin.close)
-            for part in parts:
-                private |= part.bound(admin, given)
+        private = _introduce(admin, parts, given, stack)
 
         def started(endpoint_url: str) -> None:
             _keep(engine)
@@ -267,6 +263,18 @@ def _stopping(reason: str) -> None:
 
 def _parameter(option: str) -> str:
     return option.removeprefix("--").replace("-", "_")
+
+
+def _introduce(
+    admin: Admin | None, parts: Iterable[ServingPart], given: dict[str, Any], stack: ExitStack
+) -> dict[str, str]:
+    """Show the admin plane, if there is one, to the rings. Returns what they say to who starts the server."""
+    said: dict[str, str] = {}
+    if admin is not None:
+        stack.callback(admin.close)
+        for part in parts:
+            said |= part.bound(admin, given)
+    return said
 
 
 def _keep(engine: Engine) -> None:
