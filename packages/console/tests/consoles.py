@@ -14,12 +14,15 @@ import orjson
 import pytest
 
 from hashrange.cli.admin import bind_admin
-from hashrange.database import Database
+from hashrange.database import Caller, Database
+from hashrange.observing.observed import Active, ObservedRequest
+from hashrange.observing.observer import Observer
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to
 
 TOKEN = "0123456789abcdef"
+APP = Caller(access_key="app")
 CREATE = {
     "TableName": "orders",
     "KeySchema": [
@@ -163,6 +166,21 @@ def put(database: Database, item: Any) -> None:
 def stored(database: Database, key: Any = None) -> Any:
     sent = {"TableName": "orders", "Key": orjson.loads(orjson.dumps(key or KEY))}
     return orjson.loads(orjson.dumps(database.execute("GetItem", sent))).get("Item")
+
+
+def show(
+    observer: Observer, request: Any, error: Exception | None = None, seconds: float = 0.0, **more: str
+) -> None:
+    """Show a request that has ended to an observer."""
+    with Database.in_memory() as database:
+        active = Active((observer,), database.engine, database.settings, _fail)
+        seen = ObservedRequest(active, more.get("operation", "PutItem"), request, APP)
+    seen.error, seen.seconds = error, seconds
+    observer.ended(seen)
+
+
+def _fail(observer: str, error: Exception) -> None:
+    raise error
 
 
 class Fields(HTMLParser):

@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consoles import EVERY_TYPE, KEY, Browser, EventStream, fill, opened, parsed, put
+from consoles import APP, EVERY_TYPE, KEY, Browser, EventStream, fill, opened, parsed, put, show
 from hashrange.cli.admin import bind_admin
-from hashrange.database import Caller, Database
+from hashrange.database import Database
 from hashrange.errors import ServiceError, ThrottlingException
-from hashrange.observing.observed import Active, ObservedRequest
 from hashrange.operations.context import OPERATOR
 from hashrange.server import running
 from hashrange.server.admin import attention
@@ -28,7 +27,6 @@ from hashrange_console.live import events, feed, state
 from hashrange_console.live.feed import Feed, RequestFilter, Viewer
 
 SECONDS_MAX = 30
-APP = Caller(access_key="app")
 
 
 @pytest.fixture
@@ -238,19 +236,6 @@ def subject(database: Database) -> Any:
     return SimpleNamespace(database=database, plane=SimpleNamespace(draining=False))
 
 
-def send(feed: Feed, request: Any, error: Exception | None = None, seconds: float = 0.0, **more: str) -> None:
-    """Show a request that has ended to a feed."""
-    with Database.in_memory() as database:
-        active = Active((feed,), database.engine, database.settings, _fail)
-        seen = ObservedRequest(active, more.get("operation", "PutItem"), request, APP)
-    seen.error, seen.seconds = error, seconds
-    feed.ended(seen)
-
-
-def _fail(observer: str, error: Exception) -> None:
-    raise error
-
-
 def test_requests_that_come_too_fast_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = 100.0
     monkeypatch.setattr(feed, "perf_counter", lambda: moment)
@@ -259,9 +244,9 @@ def test_requests_that_come_too_fast_are_counted(database: Database, monkeypatch
     seen.open(viewer, 0)
     seen.open(failed, 0)
     for number in range(feed.ROWS_MAX + 100):
-        send(seen, {"TableName": "orders", "N": str(number)})
-    send(seen, {}, ThrottlingException("slow down"))
-    send(seen, {}, seconds=feed.SLOW_SECONDS)
+        show(seen, {"TableName": "orders", "N": str(number)})
+    show(seen, {}, ThrottlingException("slow down"))
+    show(seen, {}, seconds=feed.SLOW_SECONDS)
     assert (seen.seen, seen.skipped, viewer.skipped) == (feed.ROWS_MAX + 102, 100, 102)
     # The failed one and the slow one are kept beside the others.
     assert [row.code for row in seen.rows(RequestFilter(), 2)] == ["", "ThrottlingException"]
@@ -271,7 +256,7 @@ def test_requests_that_come_too_fast_are_counted(database: Database, monkeypatch
     assert [len(some) for some in taken][:2] == [feed.SENT_MAX, feed.SENT_MAX]
     assert sum(map(len, taken)) == feed.QUEUE_MAX
     moment += 0.01
-    send(seen, {})
+    show(seen, {})
     assert len(seen.rows(RequestFilter(), 10_000)) == feed.ROWS_MAX + 2
     assert seen.rows(RequestFilter(), 1)[0].number == feed.ROWS_MAX + 103
 
@@ -291,7 +276,7 @@ def test_requests_of_any_form_are_shown(request: Any, operation: str) -> None:
         seen = Feed(subject(database))
         wanted = RequestFilter(key=(("pk", {"S": "a"}),))
         seen.open(Viewer(wanted), 0)
-        send(seen, request, operation=operation)
+        show(seen, request, operation=operation)
         [row] = seen.rows(RequestFilter(), 10)
         assert isinstance(row.sent, bytes)
         seen.rows(wanted, 10)
@@ -303,7 +288,7 @@ def test_a_request_that_is_nested_deeply_or_large_is_cut(database: Database) -> 
     for _ in range(2_000):
         deep = {"M": deep}
     for request in ({"Item": deep}, {"Item": ["x" * 100] * 100_000}, {"n" * 100_000: 1}):
-        send(seen, request)
+        show(seen, request)
     assert [row.is_cut for row in seen.rows(RequestFilter(), 10)] == [True, True, True]
     assert all(len(row.sent) <= feed.SENT_BYTES_MAX for row in seen.rows(RequestFilter(), 10))
 

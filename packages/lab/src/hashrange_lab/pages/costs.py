@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -22,7 +21,7 @@ from hashrange_console.reach import Refused, View
 from hashrange_lab.admin import costs
 from hashrange_lab.money.advice import advise
 from hashrange_lab.money.counts import Counted
-from hashrange_lab.money.statement import Line, Statement
+from hashrange_lab.money.statement import Statement
 from hashrange_lab.pages.charts import share
 
 GROUPS: Final = {
@@ -50,15 +49,6 @@ class Recording(msgspec.Struct, forbid_unknown_fields=True):
     record: Literal["begin", "reset", "end"]
 
 
-@dataclass(frozen=True, slots=True)
-class CostBar:
-    """A line of the statement, with its share of the highest line, in percent of it."""
-
-    line: Line
-    reads: float
-    writes: float
-
-
 async def page(view: View) -> Response:
     """What requests cost."""
     counted = await costs.counted(view.request)
@@ -69,6 +59,7 @@ async def page(view: View) -> Response:
     if by not in GROUPS:
         raise Refused(f"Costs cannot be told apart by {by!r}.")
     lines, total = await aside(view.request, lambda _: (statement.lines(GROUPS[by]), statement.total))
+    highest = max([line.total.amount for line in lines[:ROWS_MAX]], default=Decimal(0))
     return await looks.page(
         "lab/costs.html",
         view=view,
@@ -78,7 +69,14 @@ async def page(view: View) -> Response:
         by=by,
         titles=TITLES,
         heads=[HEADS[name] for name in GROUPS[by]],
-        rows=_rows(lines[:ROWS_MAX]),
+        rows=[
+            {
+                "line": line,
+                "reads": share(line.reads.amount, highest),
+                "writes": share((line.writes + line.other).amount, highest),
+            }
+            for line in lines[:ROWS_MAX]
+        ],
         left=len(lines) - ROWS_MAX,
         total=total,
         a_month=statement.a_month(total.total),
@@ -132,14 +130,6 @@ def regions_of(book: Book) -> list[tuple[str, str]]:
         (code, region.name)
         for code, region in sorted(book.regions.items())
         if region.standard.of("read_requests") is not None
-    ]
-
-
-def _rows(lines: list[Line]) -> list[CostBar]:
-    highest = max([line.total.amount for line in lines], default=Decimal(0))
-    return [
-        CostBar(line, share(line.reads.amount, highest), share((line.writes + line.other).amount, highest))
-        for line in lines
     ]
 
 

@@ -19,7 +19,7 @@ from hashrange_console.live.state import stream
 from hashrange_console.reach import View
 from hashrange_console.values import Cell, cell
 from hashrange_lab.admin.heat import Looked, look_at
-from hashrange_lab.heat import KEYS_MAX, PARTS, Place, Warmth
+from hashrange_lab.heat import KEYS_MAX, PARTS, Warmth
 
 _TABLES_SHOWN: Final = 12
 _KEYS_SHOWN: Final = 25
@@ -47,7 +47,8 @@ class Bar:
 class HotTable:
     """A table, and its parts."""
 
-    place: Place
+    table: str
+    scope: str
     bar: Bar
     others: int
     parts: list[Bar]
@@ -59,7 +60,7 @@ class HotTable:
 class HotKey:
     """A partition key's value, with links to its items and to its requests."""
 
-    place: Place
+    table: str
     part: int
     name: str
     value: Cell | None
@@ -134,22 +135,23 @@ def numbers(view: View, looked: Looked) -> dict[str, Any]:
     longest = max([warmth.total for _, warmth in tables], default=0)
     most = max([count.least for count in keys], default=0)
     return {
-        "tables": [_table(place, warmth, longest) for place, warmth in tables],
+        "tables": [_table(place.table, place.scope, warmth, longest) for place, warmth in tables],
         "keys": [_key(count, most) for count in keys],
         "table": table,
         "part": part,
     }
 
 
-def _table(place: Place, warmth: Warmth, longest: int) -> HotTable:
+def _table(table: str, scope: str, warmth: Warmth, longest: int) -> HotTable:
     most = max([read + write for read, write in zip(warmth.reads, warmth.writes, strict=True)])
     return HotTable(
-        place,
+        table,
+        scope,
         Bar(sum(warmth.reads), sum(warmth.writes), longest),
         warmth.others,
         [Bar(read, write, most) for read, write in zip(warmth.reads, warmth.writes, strict=True)],
-        looks.href(f"/console/t/{place.table}", scope=place.scope),
-        looks.href("/console/requests", table=place.table, scope=place.scope),
+        looks.href(f"/console/t/{table}", scope=scope),
+        looks.href("/console/requests", table=table, scope=scope),
     )
 
 
@@ -158,7 +160,7 @@ def _key(count: Count[Any], most: int) -> HotKey:
     [(name, value)] = orjson.loads(hot.key).items()
     [text] = value.values()
     return HotKey(
-        hot.place,
+        hot.place.table,
         hot.part + 1,
         name,
         cell(value),

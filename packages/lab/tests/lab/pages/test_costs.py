@@ -15,8 +15,8 @@ from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
 from hashrange.prices import load, published
 from hashrange.server import running
-from hashrange_console.money.charts import HEIGHT, chart
 from hashrange_lab.money import meter
+from hashrange_lab.pages.charts import HEIGHT, chart
 from vector_tables import index_of, listed
 
 FRONT = Caller(agent="Boto3/1.40 app/shop-front")

@@ -1,42 +1,20 @@
-"""The heat of the live pages: the sketch behind it, the counts, and the page."""
+"""The heat on its page of the console: the counts, and the page."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from consoles import CREATE, KEY, Browser, parsed, put
-from hashrange.database import Caller, Database
-from hashrange.insights.sketch import Sketch
-from hashrange.observing.noting import Items
-from hashrange.tables.data.capacity import NO_BILL
-from hashrange.watching.sights import Sight
-from hashrange_lab.heat import KEYS_MAX, Heat, Place
-
-
-@given(st.lists(st.tuples(st.integers(0, 30), st.booleans())), st.integers(1, 12))
-def test_a_sketch_never_counts_too_little_and_knows_by_how_much_too_much(
-    keys: list[tuple[int, bool]], room: int
-) -> None:
-    sketch: Sketch[int] = Sketch(room)
-    for key, is_write in keys:
-        sketch.add(key, is_write=is_write)
-    exact = Counter(key for key, _ in keys)
-    counts = {count.key: count for count in sketch.most_frequent(room)}
-    assert len(counts) == len(sketch) <= room
-    for key, count in counts.items():
-        assert count.least <= exact[key] <= count.most
-    for key, number in exact.items():
-        assert key in counts or number <= len(keys) / room
-    if len(exact) <= room:
-        assert all(count.over == 0 for count in counts.values())
-        assert {key: (count.reads, count.writes) for key, count in counts.items()} == {
-            key: (keys.count((key, False)), keys.count((key, True))) for key in exact
-        }
+from consoles import CREATE, KEY, Browser, opened, parsed, put, show
+from hashrange.cli.admin import bind_admin
+from hashrange.database import Database
+from hashrange.server import running
+from hashrange_lab.admin import heat as heat_plane
+from hashrange_lab.heat import KEYS_MAX
+from hashrange_lab.pages import PAGES
 
 
 def test_the_busiest_keys_come_first_and_lead_to_their_items_and_requests(
@@ -81,18 +59,48 @@ def test_a_table_that_is_created_later_is_counted_by_key(database: Database, bro
     assert re.search(r"later 0 1 .* 1 Requests", said)
 
 
-def test_the_counts_take_bounded_memory_and_requests_of_any_form(database: Database) -> None:
-    heat = Heat(database.interest, database.settings, lambda: False)
-    heat.names[Place("", "t")] = "pk"
+def test_the_counts_take_bounded_memory_and_requests_of_any_form(orders: Database) -> None:
+    subject: Any = SimpleNamespace(database=orders, plane=SimpleNamespace(draining=False))
+    heat = heat_plane.Looked(subject).heat
+    heat.learn(every=True)
     keys: list[Any] = [{"S": str(number)} for number in range(2 * KEYS_MAX)]
     for key in [*keys, None, [], {}, {"N": "x"}, {"M": {}}, {"S": "x" * 100_000}, {"S": 1}]:
-        request = {"TableName": "t", "Key": {"pk": key}}
-        heat.see(Sight("GetItem", request, Caller(), 0.0, None, NO_BILL, Items(), 0, by_rule=False))
+        show(heat, {"TableName": "orders", "Key": {"pk": key}}, operation="GetItem")
     [(_, warmth)] = heat.places()
     assert sum(warmth.reads) == 2 * KEYS_MAX
     assert warmth.others == 7
     assert len(heat.keys(10_000)) == KEYS_MAX
     assert all(reads > 0 for reads in warmth.reads)
-    wrong: list[dict[str, Any]] = [{"TableName": []}, {"Key": 1}, {"TableName": "t", "Key": "x"}]
+    wrong: list[dict[str, Any]] = [{"TableName": []}, {"Key": 1}, {"TableName": "orders", "Key": "x"}]
     for request in wrong:
-        heat.see(Sight("PutItem", request, Caller(), 0.0, None, NO_BILL, Items(), 0, by_rule=False))
+        show(heat, request)
+
+
+def test_nothing_is_counted_until_the_page_is_opened(
+    orders: Database, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[heat_plane.Looked] = []
+    begin = heat_plane.Looked.__init__
+
+    def began(self: heat_plane.Looked, subject: Any) -> None:
+        looked.append(self)
+        begin(self, subject)
+
+    monkeypatch.setattr(heat_plane.Looked, "__init__", began)
+    browser.ask("/console/costs")
+    assert orders.observers.active is None
+    browser.ask("/console/heat")
+    assert orders.observers.active is not None
+    looked[0].attention.check()
+    assert orders.observers.active is None
+
+
+def test_strangers_see_no_page_and_a_read_only_console_changes_nothing(database: Database) -> None:
+    admin = bind_admin(0, read_only=True)
+    with running(database, admin=admin):
+        browser, stranger = opened(admin), Browser(admin.url)
+        for part in PAGES.parts:
+            body = {"record": "begin"} if part.path == "/console/costs/record" else None
+            assert stranger.ask(part.path, body)[0] == 401
+            if not part.path.endswith("/events"):
+                assert browser.ask(part.path, body)[0] == (200 if body is None else 403)
