@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -61,8 +62,9 @@ def test_a_table_that_is_created_later_is_counted_by_key(database: Database, bro
 
 def test_the_counts_take_bounded_memory_and_requests_of_any_form(orders: Database) -> None:
     subject: Any = SimpleNamespace(database=orders, plane=SimpleNamespace(draining=False))
-    heat = heat_plane.Looked(subject).heat
-    heat.learn(every=True)
+    looked = heat_plane.Looked(subject)
+    asyncio.run(looked.learn(every=True))
+    heat = looked.heat
     keys: list[Any] = [{"S": str(number)} for number in range(2 * KEYS_MAX)]
     for key in [*keys, None, [], {}, {"N": "x"}, {"M": {}}, {"S": "x" * 100_000}, {"S": 1}]:
         show(heat, {"TableName": "orders", "Key": {"pk": key}}, operation="GetItem")
