@@ -89,12 +89,11 @@ def test_nothing_is_counted_until_the_page_is_opened(
         begin(self, subject)
 
     monkeypatch.setattr(heat_plane.Looked, "__init__", began)
-    browser.ask("/console/costs")
-    assert orders.observers.active is None
-    browser.ask("/console/heat")
-    assert orders.observers.active is not None
+    for path, count in (("/console/costs", 0), ("/console/heat", 1)):
+        browser.ask(path)
+        assert len(orders.observers.all) == count
     looked[0].attention.check()
-    assert orders.observers.active is None
+    assert not orders.observers.all
 
 
 def test_strangers_see_no_page_and_a_read_only_console_changes_nothing(database: Database) -> None:
