@@ -187,8 +187,9 @@ bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
 .PHONY: pictures
-pictures: $(VENV)/.develop  ## Take the pictures of the console in docs/console.md anew (PICTURES="tables items")
-	PYTHONPATH=tests $(BIN)/python -m console_pictures $(PICTURES)
+pictures: $(VENV)/.develop  ## Take the pictures of the console in the docs anew (PICTURES="tables items")
+	PYTHONPATH=packages/console/tests $(BIN)/python -m console_pictures $(PICTURES)
+	PYTHONPATH=packages/console/tests:packages/lab/tests $(BIN)/python -m lab_pictures $(PICTURES)
 
 bystander: fast  ## Measure how long others wait while a client sends its worst (BENCH="--list")
 	$(BIN)/python -m bench.bystander $(BENCH)

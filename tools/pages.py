@@ -28,6 +28,8 @@ _FROM: Final = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "docs": "",
+    "packages/console/docs": "",
+    "packages/lab/docs": "",
     "packages/patterns/docs": "patterns",
     "examples": "examples",
 }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from hashrange.database import Database
     from hashrange.operations.context import Caller
+    from hashrange.server.admin.port import Admin
     from hashrange.storage.api import Engine
     from hashrange.storage.moving import Target
 
@@ -58,10 +59,11 @@ class Ring:
     """What a ring adds. Each member says the type of what it refers to, and who uses it.
 
     commands: by name, the commands of the program. [console, access, lab, triggers]
-    serving: a `ServingPart`, the options of `hashrange serve` and what they mean. [access, lab, postgres]
+    serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
+        [access, console, lab, postgres]
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
     endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
-    pages: a sequence of console pages (`hashrange_console.pages.Page`), for the console. [lab]
+    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [lab]
     metrics: a function of a database that returns `server.metrics` families for /metrics. [lab]
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [lab]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
@@ -124,6 +126,11 @@ class ServingPart:
 
     def begin(self, starting: Starting) -> None:
         """Do what the options say. Raises click.ClickException."""
+
+    def bound(self, admin: Admin, given: Mapping[str, Any]) -> Mapping[str, str]:
+        """The admin plane has its port. Returns what to print, by its titles, for the user who starts the
+        server, and for nobody else. [console]"""
+        return {}
 
 
 class Stores(Protocol):
@@ -299,7 +306,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
     )),
-    "console": Home("hashrange", _WITH_THE_SERVER, ("console",)),
+    "console": Home("hashrange", _WITH_THE_SERVER, ("console",), ("--console-banner",)),
     "lab": Home("hashrange", _WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),

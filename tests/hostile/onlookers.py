@@ -60,7 +60,7 @@ from hashrange_access.judging import Gate
 from hashrange_access.rates import Limiter
 from hashrange_access.users import read
 from hashrange_console.entities.recorded import Uses
-from hashrange_console.live.feed import Feed, Viewer, Wanted
+from hashrange_console.live.feed import Feed, RequestFilter, Viewer
 from hashrange_lab.heat import Heat
 from hashrange_lab.money import meter
 from hashrange_lab.recordings import reader
@@ -253,9 +253,9 @@ class Watched(Side):
         Uses(Subject(database, self.plane, _settle), self.clock).start()
         key = tuple(seeds.ITEM[name] for name in ("pk", "sk"))
         for wanted in (
-            Wanted(),
-            Wanted(table=seeds.MAIN),
-            Wanted(key=tuple(zip(("pk", "sk"), key, strict=True))),
+            RequestFilter(),
+            RequestFilter(table=seeds.MAIN),
+            RequestFilter(key=tuple(zip(("pk", "sk"), key, strict=True))),
         ):
             self.feed.open(Viewer(wanted), 0)
         interest.numbering = self.plane.number_connections

@@ -183,7 +183,7 @@ def test_a_server_that_other_machines_reach_says_so(tmp_path: Path, host: str, w
     text = "everybody who can reach the port can read and change all data"
     assert lines == ([{"time": ANY, "level": "warning", "event": text, "host": host}] if warns else [])
     fields = {"version": "1", "endpoint": "", "engine": "", "data": ""}
-    secrets = welcome.Secrets("http://127.0.0.1:8100/console?token=x")
+    secrets = welcome.Secrets({"console": "http://127.0.0.1:8100/console?token=x"})
     said = welcome.welcome(fields, "us-east-1", secrets, warns=warns)
     assert ("can read and change all data" in said) == warns
     assert "AWS_ACCESS_KEY_ID=any" in said

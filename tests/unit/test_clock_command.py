@@ -143,7 +143,7 @@ def test_where_the_admin_port_is(
 
     def bind(port: int, host: str, token: str, **console: Any) -> Admin:
         assert (host, token) == ("127.0.0.1", "")
-        assert console == {"read_only": False, "banner": "", "certificates": None}
+        assert console == {"read_only": False, "certificates": None}
         asked.append(port)
         return bind_admin(0)
 

@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import sys
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,39 +16,7 @@ from hashrange.interchange.compression import unreadable
 from hashrange.interchange.item_files import rows
 from hashrange.interchange.plain_json import NoItem
 from hashrange.interchange.rows import Bad
-from hashrange_console.items import pieces
-
-TYPED: Final = [{"pk": {"S": "a"}, "n": {"N": "1.5"}}, {"pk": {"S": "b"}}]
-PLAIN: Final = [{"pk": "a", "n": 1.5}, {"pk": "b"}]
-OTHER: Final = [{"PutRequest": {"Item": {"pk": {"S": "other"}}}}]
-
-
-def puts(items: Any) -> Any:
-    return [{"PutRequest": {"Item": item}} for item in items]
-
-
-def as_lines(rows_: Any) -> str:
-    return "\n" + "".join(json.dumps(row) + "\n" for row in rows_)
-
-
-def forms(items: Any) -> dict[str, str]:
-    """The items in all forms that programs write."""
-    requests = {"users": OTHER, "none": [], "tab": puts(items)}
-    return {
-        "list": json.dumps(items),
-        "list over lines": json.dumps(items, indent=2),
-        "list of puts": json.dumps(puts(items)),
-        "lines": as_lines(items),
-        "export": as_lines({"Item": item} for item in items),
-        "answer": json.dumps({"Items": items, "Count": 2, "ScannedCount": 2}),
-        "answer over lines": json.dumps({"Items": items, "Count": 2}, indent=4),
-        "items alone": json.dumps({"Items": items}),
-        "requests": json.dumps(requests),
-        "requests over lines": json.dumps(requests, indent=2),
-        "requests of one table": json.dumps({"tab": puts(items)}, indent=1),
-        "requests by ARN": json.dumps({"arn:aws:dynamodb:eu-west-1:1:table/tab": puts(items)}),
-        "requests of a command": json.dumps({"RequestItems": requests, "ReturnConsumedCapacity": "TOTAL"}),
-    }
+from item_files import OTHER, PLAIN, TYPED, forms, puts
 
 
 def compressed(content: bytes, compression: str) -> bytes:
@@ -73,23 +41,12 @@ def test_every_form_is_read(form: str, items: Any, compression: str) -> None:
     assert list(rows(io.BytesIO(content), "tab")) == TYPED
 
 
-@pytest.mark.parametrize("items", [TYPED, PLAIN], ids=["typed", "plain"])
-@pytest.mark.parametrize("form", forms([]))
-def test_the_console_reads_every_form_too(form: str, items: Any) -> None:
-    piece = forms(items)[form].encode()
-    layout, start = pieces.recognised("seed", piece, "tab")
-    found = [row.outcome for row in pieces.rows(layout, piece[start:], True, {"pk": "S"}, ["pk"])]
-    assert found == TYPED
-
-
 @pytest.mark.parametrize(
     "text", [json.dumps({"users": OTHER}), json.dumps({"RequestItems": {"users": OTHER}})]
 )
 def test_requests_for_other_tables_are_named(text: str) -> None:
     with pytest.raises(NoItem, match="for users, and none is for the table tab"):
         list(rows(io.BytesIO(text.encode()), "tab"))
-    with pytest.raises(NoItem, match="for users, and none is for the table tab"):
-        pieces.recognised("seed.json", text.encode(), "tab")
 
 
 def test_a_request_to_delete_is_no_item() -> None:

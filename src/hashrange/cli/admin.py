@@ -23,15 +23,14 @@ def bind_admin(
     token: str = "",
     *,
     read_only: bool = False,
-    banner: str = "",
     certificates: Certificates | None = None,
 ) -> Admin:
-    """The admin plane, listening on a port of `host` (0: any free port). `read_only` and `banner` are for
-    the console. With `certificates` the plane speaks TLS.
+    """The admin plane, listening on a port of `host` (0: any free port). `read_only`: browsers may
+    change nothing. With `certificates` the plane speaks TLS.
 
     Raises OSError, and ValueError if other machines could reach it without a token.
     """
-    listening, door = port.bind(at, host, token, read_only=read_only, banner=banner)
+    listening, door = port.bind(at, host, token, read_only=read_only)
     return Admin(listening, load, door, certificates)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hashrange import __version__
+from hashrange.rings import rings
 
 # A name or an address, and a port: what may stand in the examples of the page.
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
@@ -85,9 +86,11 @@ sources: <code>five-minutes.md</code>, <code>settings.md</code>, <code>testing.m
 </html>
 """
 _NO_ADMIN: Final = "<p>This server was started without an admin plane (<code>--admin-port 0</code>).</p>"
-_ADMIN: Final = (
+_CONSOLE: Final = (
     '<p>Look at the data in the <a href="{url}/console">console</a>. The server printed a link that opens '
     "it, and <code>hashrange console</code> prints another.</p>\n"
+)
+_ADMIN: Final = (
     '<p>The admin plane answers at <a href="{url}/">{url}</a>: <a href="{url}/health">health</a>, '
     '<a href="{url}/tables">tables</a>, <a href="{url}/metrics">metrics</a>. {who}</p>'
 )
@@ -105,7 +108,8 @@ def page(admin_url: str | None, *, guarded: bool = False) -> Callable[[bytes], b
 
         admin = _NO_ADMIN
         if admin_url is not None:
-            admin = _ADMIN.format(url=escape(admin_url), who=_GUARDED if guarded else _LOCAL)
+            admin = _CONSOLE if "console" in rings().installed else ""
+            admin = (admin + _ADMIN).format(url=escape(admin_url), who=_GUARDED if guarded else _LOCAL)
         name = host[: _HOST_CHARACTERS_MAX + 1].decode("latin-1")
         known = len(name) <= _HOST_CHARACTERS_MAX and _HOST.fullmatch(name) is not None
         endpoint = f"http://{name}" if known else "THE-ADDRESS-OF-THIS-PAGE"

@@ -4,18 +4,16 @@
     items        a grid of a table's items, one item, its versions, its changes
     ask          the query bar, the builder, PartiQL statements, saved queries
     entities     the single-table view: a table's entities, their graph, their access patterns
-    live         what happens now: requests, streams, heat; fault rules and the clock
-    money        what requests cost, advice, capacity
+    live         what happens now: requests, streams; fault rules and the clock
     past         a table as of a moment, and what has changed since
 
     routes       the addresses of the pages, and who may open them
-    pages        what the packages of pages declare
+    pages        what the packages of pages declare, and those of other rings
     reach        how pages reach the data
-    kept         what the server keeps for the users of the console
+    stored       what the users of the console save
     looks        templates, static files and the headers of pages
     values       values of attributes, as the pages show them
-    code         requests as code for boto3, the AWS CLI, the JavaScript SDK and the Go SDK
-    golang       requests as code in Go
+    code         requests as code for boto3, the AWS CLI and the JavaScript SDK
     differences  the differences between two states of an item
 
 A package of pages has its pages, templates/NAME and static/NAME.js and .css where it needs them. Pages are

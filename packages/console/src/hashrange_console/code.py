@@ -1,4 +1,4 @@
-"""Requests as code that makes them: boto3, the AWS CLI, the AWS SDKs for JavaScript and Go."""
+"""Requests as code that makes them: boto3, the AWS CLI, the AWS SDK for JavaScript."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Final
 import orjson
 
 from hashrange.shapes.streams import OPERATIONS as STREAM_OPERATIONS
-from hashrange_console.golang import go
 from hashrange_console.values import Raw, literal
 
 _ANY_SECRET: Final = "any"
@@ -27,7 +26,6 @@ def snippets(
         ("boto3 (Python)", boto3(operation, request, endpoint, scope)),
         ("AWS CLI", aws_cli(operation, request, endpoint, scope)),
         ("AWS SDK for JavaScript v3", javascript(operation, request, endpoint, scope)),
-        ("AWS SDK for Go v2", go(operation, request, endpoint, *_parted(scope))),
     ]
 
 

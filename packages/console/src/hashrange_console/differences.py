@@ -87,7 +87,7 @@ def whole(before: Item, after: Item) -> list[Difference]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AttributeChange:
     """A difference as pages show it, by the text of its path."""
 
     path: str
@@ -105,7 +105,7 @@ class Change:
 class Changes:
     """The first differences, and whether there are more of them."""
 
-    shown: tuple[Change, ...]
+    shown: tuple[AttributeChange, ...]
     has_more: bool
 
 
@@ -119,7 +119,7 @@ def changes(
     old = {name: value for name, value in (before or {}).items() if name not in without}
     new = {name: value for name, value in (after or {}).items() if name not in without}
     first = tuple(islice(_of_members((), old, new), changes_max + 1))
-    shown = tuple(Change(difference.name, *difference.cells) for difference in first[:changes_max])
+    shown = tuple(AttributeChange(difference.name, *difference.cells) for difference in first[:changes_max])
     return Changes(shown, len(first) > changes_max)
 
 

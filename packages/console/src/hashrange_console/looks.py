@@ -16,12 +16,12 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from hashrange.clock import parse_moment
+from hashrange_console import pages
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 STATIC: Final = "/console/static/"
-_FOLDER: Final = Path(__file__).parent
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8"}
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -35,38 +35,6 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 """The headers of every answer of the console."""
-NAVIGATION: Final = (
-    ("tables", "Tables", "/console"),
-    ("ask", "Ask", "/console/ask"),
-    ("live", "Live", "/console/requests"),
-    ("costs", "Costs", "/console/costs"),
-)
-"""What every page links to: the value of `here` on the pages, the title, the address."""
-SECTIONS: Final = {
-    "live": (
-        "Live",
-        (
-            ("requests", "Requests", "/console/requests"),
-            ("stream", "Streams", "/console/streams"),
-            ("kinesis", "Kinesis", "/console/kinesis"),
-            ("heat", "Heat", "/console/heat"),
-            ("contributors", "Contributors", "/console/contributors"),
-            ("faults", "Faults", "/console/faults"),
-            ("clock", "Clock", "/console/clock"),
-        ),
-    ),
-    "costs": (
-        "Costs",
-        (
-            ("costs", "Costs", "/console/costs"),
-            ("advice", "Advice", "/console/costs/advice"),
-            ("capacity", "Capacity", "/console/capacity"),
-            ("plans", "Plans", "/console/costs/plans"),
-        ),
-    ),
-}
-"""The headings and the tabs of pages with tabs, by the value of `here`. A tab has the value of `tab` on its
-page, a title and an address."""
 
 
 async def page(template: str, status: int = 200, **values: Any) -> Response:
@@ -108,25 +76,33 @@ def environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
-        loader=FileSystemLoader(_FOLDER / "templates"),
+        loader=FileSystemLoader([folder / "templates" for folder in _folders()]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(asset=asset, href=href, navigation=NAVIGATION, sections=SECTIONS)
+    made.globals.update(asset=asset, href=href, sections=pages.sections())
     made.filters.update(
         amount=amount, counted=counted, epoch=epoch, plain=plain, size=size, span=span, units=units
     )
     return made
 
 
+def _folders() -> list[Path]:
+    """The folders with templates and static files: the console's own, and those of other rings."""
+    return [Path(__file__).parent, *(of_ring.folder for of_ring in pages.of_rings())]
+
+
 @cache
 def _files() -> dict[str, bytes]:
     """The static files by their paths."""
-    folder = _FOLDER / "static"
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    return {
+        path.relative_to(folder / "static").as_posix(): path.read_bytes()
+        for folder in _folders()
+        for path in sorted((folder / "static").rglob("*"))
+        if path.is_file()
+    }
 
 
 @cache

@@ -19,8 +19,8 @@ from hashrange.operations.travel import NoPast, Travel
 from hashrange.server.admin import data
 from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.aside import aside
-from hashrange.server.admin.entry import is_read_only
 from hashrange_console.code import snippets
+from hashrange_console.entry import Console, console_of, is_read_only
 
 T = TypeVar("T")
 
@@ -36,6 +36,11 @@ def cookie_of(request: Request) -> str:
 def session_of(request: Request) -> str:
     """The session that a browser claims to have."""
     return request.cookies.get(cookie_of(request), "")
+
+
+def console(request: Request) -> Console:
+    """The console that a request is sent to."""
+    return console_of(request.app.state.door)
 
 
 class Refused(Exception):
@@ -65,7 +70,7 @@ class View:
     @property
     def banner(self) -> str:
         """The text that every page shows on a red strip, "" for none."""
-        return str(self.request.app.state.door.banner)
+        return console(self.request).banner
 
     @property
     def endpoint(self) -> str:

@@ -14,5 +14,6 @@ RING: Final = Ring(
             "Print a link to a running server's web console.", "hashrange_console.command:command"
         )
     },
+    serving="hashrange_console.serving:SERVING",
     endpoints="hashrange_console.routes:ENDPOINTS",
 )

@@ -1,6 +1,6 @@
-"""The addresses of the console, and who may open them.
+"""The addresses of the console, and who may open them: browsers with a session, whatever role they have.
 
-A link's token is swapped for a cookie, which every page needs until its session ends (`server.admin.entry`).
+A link's token is swapped for a cookie, which every page needs until its session ends (`entry`).
 A browser without it gets a page that says how to get a link. What changes something needs a JSON body, as on
 all of the admin plane; `server.admin.guard` refuses what other sites send. With `--console-read-only` every
 change is refused here.
@@ -15,17 +15,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hashrange.server.admin.application import Endpoint, json
+from hashrange import limits
+from hashrange.server.admin.application import Endpoint, json, read_body, role_of, subject_of
 from hashrange.server.admin.data import READ_ONLY
-from hashrange_console import ask, entities, items, live, looks, money, past, tables
-from hashrange_console.pages import Answer, Change, Page, Part
-from hashrange_console.reach import Refused, View, cookie_of, session_of
+from hashrange.server.admin.guard import BY, SIGNER
+from hashrange.server.admin.roles import NOBODY, READ
+from hashrange_console import ask, entities, items, live, looks, past, tables
+from hashrange_console.pages import Action, Answer, Page, Part, of_rings
+from hashrange_console.reach import Refused, View, console, cookie_of, session_of
 from hashrange_console.tables import listing
 
 
 def opened(request: Request) -> bool:
     """Whether the browser has a session of this server."""
-    return bool(request.app.state.door.entry.knows(session_of(request)))
+    is_known = console(request).entry.knows(session_of(request))
+    if is_known:
+        request.scope[BY].update(by="console", verified=True)
+    return is_known
 
 
 async def closed(*, used: bool) -> Response:
@@ -71,7 +77,7 @@ async def _start(request: Request) -> Response:
     token = request.query_params.get("token")
     if token is None:
         return await shown(listing.page)(request)
-    session = request.app.state.door.entry.redeem(token)
+    session = console(request).entry.redeem(token)
     if session is None and not opened(request):
         return await closed(used=True)
     answer = RedirectResponse("/console", 303, looks.HEADERS)
@@ -84,10 +90,23 @@ async def _start(request: Request) -> Response:
 
 
 async def _log_out(request: Request) -> Response:
-    request.app.state.door.entry.end(session_of(request))
+    console(request).entry.end(session_of(request))
     answer = RedirectResponse("/console", 303, looks.HEADERS)
     answer.delete_cookie(cookie_of(request), path="/console")
     return answer
+
+
+async def _link(request: Request) -> Response:
+    await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
+    subject, operator = subject_of(request), request.scope.get(SIGNER)
+
+    def counts() -> bool:
+        """Whether the user who asks may still do what the role of the link says."""
+        gate = subject.database.observers.gate
+        return operator is None or (gate is not None and gate.still_operates(operator))
+
+    link = console(request).entry.link(read_only=role_of(request) == READ, counts=counts)
+    return json({"link": f"/console?token={link}"})
 
 
 async def _static(request: Request) -> Response:
@@ -99,18 +118,16 @@ async def _static(request: Request) -> Response:
 
 def _endpoint(part: Part) -> Endpoint:
     if isinstance(part, Page):
-        return Endpoint("GET", part.path, part.about, shown(part.answer))
-    answer = asked(part.answer, changes=isinstance(part, Change))
-    return Endpoint("POST", part.path, part.about, answer, takes=part.takes)
+        return Endpoint("GET", part.path, part.about, shown(part.answer), role=NOBODY)
+    answer = asked(part.answer, changes=isinstance(part, Action))
+    return Endpoint("POST", part.path, part.about, answer, takes=part.takes, role=NOBODY)
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/console", "The console: the list of tables.", _start),
-    Endpoint("POST", "/console/logout", "End the session of the browser.", _log_out),
-    Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static),
-    *[
-        _endpoint(part)
-        for pages in (tables, items, ask, entities, live, money, past)
-        for part in pages.PARTS
-    ],
+    Endpoint("GET", "/console", "The console: the list of tables.", _start, role=NOBODY),
+    Endpoint("POST", "/console-link", "A new link, which can be used once.", _link, role=READ),
+    Endpoint("POST", "/console/logout", "End the session of the browser.", _log_out, role=NOBODY),
+    Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static, role=NOBODY),
+    *[_endpoint(part) for package in (tables, items, ask, entities, live, past) for part in package.PARTS],
+    *[_endpoint(part) for pages in of_rings() for part in pages.parts],
 )

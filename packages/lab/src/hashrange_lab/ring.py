@@ -30,6 +30,7 @@ RING: Final = Ring(
     },
     serving="hashrange_lab.commands.serving:PART",
     endpoints="hashrange_lab.admin:ENDPOINTS",
+    pages="hashrange_lab.pages:PAGES",
     metrics="hashrange_lab.behaviour.metrics:families_of",
     parts={
         "lab": "hashrange_lab.behaviour:Lab",

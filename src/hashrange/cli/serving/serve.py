@@ -156,12 +156,6 @@ _PORT_MAX: Final = 65_535
     "the admin plane go on as before.",
 )
 @option(
-    "--console-banner",
-    default="",
-    metavar="TEXT",
-    help="A text on every page of the console, such as `production`.  [default: none]",
-)
-@option(
     "--virtual-clock",
     is_flag=True,
     help="Run the database on a clock that `hashrange clock` and the admin plane freeze, set and advance: "
@@ -191,7 +185,6 @@ def command(
     admin_host: str,
     admin_token: str,
     console_read_only: bool,
-    console_banner: str,
     data_dir: Path | None,
     memory: bool,
     cache_mib: int | None,
@@ -230,15 +223,14 @@ def command(
         starting = Starting(database, given, stack, data_dir, account_id, tls is not None, token != "")
         for part in parts:
             part.begin(starting)
-        bind = partial(bind_admin, read_only=console_read_only, banner=console_banner, certificates=tls)
+        bind = partial(bind_admin, read_only=console_read_only, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
-        if admin is not None:
-            stack.callback(admin.close)
+        private = _introduce(admin, parts, given, stack)
 
         def started(endpoint_url: str) -> None:
             _keep(engine)
             fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
-            shown = Secrets(_console_link(admin), "" if admin_token else token) if admin else Secrets()
+            shown = Secrets(private, "" if admin_token else token)
             open_on = host if warns else None
             announce(fields, region, log_format, shown, open_on, asks_for_keys)
 
@@ -273,8 +265,16 @@ def _parameter(option: str) -> str:
     return option.removeprefix("--").replace("-", "_")
 
 
-def _console_link(admin: Admin) -> str | None:
-    return admin.console_link() if "console" in rings().installed else None
+def _introduce(
+    admin: Admin | None, parts: Iterable[ServingPart], given: dict[str, Any], stack: ExitStack
+) -> dict[str, str]:
+    """Show the admin plane, if there is one, to the rings. Returns what they say to who starts the server."""
+    said: dict[str, str] = {}
+    if admin is not None:
+        stack.callback(admin.close)
+        for part in parts:
+            said |= part.bound(admin, given)
+    return said
 
 
 def _keep(engine: Engine) -> None:

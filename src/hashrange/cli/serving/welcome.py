@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import click
@@ -26,10 +27,10 @@ _ATTENTION: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What only the user who starts a server may see: the link to the console, and the token of the admin
-    plane if the server has made it, otherwise ""."""
+    """What only the user who starts a server may see: the lines of rings (`ServingPart.bound`), and the token
+    of the admin plane if the server has made it, otherwise ""."""
 
-    console_link: str | None = None
+    lines: Mapping[str, str] = field(default_factory=dict)
     token: str = ""
 
 
@@ -72,6 +73,7 @@ def welcome(
     data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
     token = f"\n    token      {secrets.token} ({_FOR_COMMANDS})" if secrets.token else ""
+    lines = "".join(f"    {title:<10} {text}\n" for title, text in secrets.lines.items())
     trust = f"\n    {_TRUST}" if endpoint.startswith("https") else ""
     key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
     speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
@@ -81,8 +83,7 @@ Hashrange {fields["version"]}
     endpoint   {endpoint}
     data       {data}
     admin      {admin}{token}
-    console    {secrets.console_link or "none"}
-    hot path   {speed}
+{lines}    hot path   {speed}
 {_ATTENTION if warns else ""}
 Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
 

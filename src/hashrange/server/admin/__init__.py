@@ -4,7 +4,6 @@
     application  the application made of the endpoints, its description of itself, and its connections
     guard        who may use the admin plane
     aside        work of endpoints that may take long, on a thread
-    entry        who may open the console
     status       GET /health, /tables and /metrics
     attention    whether somebody looks at what is counted
     heat         GET /heat: where the requests go, for `hashrange top`
@@ -15,7 +14,7 @@
     recording    GET, POST and DELETE /recording
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
-    data         DynamoDB's operations, and links to the console
+    data         DynamoDB's operations
     destinations  the Kinesis destinations of the tables
     keys         access keys, for `hashrange key`
     checkpoints  checkpoints, for `hashrange copy`

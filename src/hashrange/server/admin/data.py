@@ -1,7 +1,6 @@
-"""The data on the admin plane: DynamoDB's operations, for the console and for tools of operators.
+"""The data on the admin plane: DynamoDB's operations, for pages and for tools of operators.
 
     POST /data/{operation}?scope=…   a request in DynamoDB's JSON, answered in DynamoDB's JSON
-    POST /console-link               a new link to the console, which can be used once
 
 An error is answered as DynamoDB answers it: its status, `__type` and `message`. `scope` is the part before
 the name in the full name of a table (`/tables`), where accounts or regions are separate. Requests run as on
@@ -25,8 +24,7 @@ from hashrange.errors import SerializationException, ServiceError, ValidationExc
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.pace import TurnOver
-from hashrange.server.admin.application import Endpoint, check_role, json, read_body, role_of, subject_of
-from hashrange.server.admin.guard import SIGNER
+from hashrange.server.admin.application import Endpoint, check_role, read_body, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.admin.roles import READ, WRITE
 from hashrange.server.metrics import now as latency_now
@@ -140,22 +138,6 @@ async def _answer(request: Request) -> Response:
     return Response(answer or b"{}", media_type="application/json")
 
 
-async def _link(request: Request) -> Response:
-    await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
-    subject, operator = subject_of(request), request.scope.get(SIGNER)
-
-    def counts() -> bool:
-        """Whether the user who asks may still do what the role of the link says."""
-        gate = subject.database.observers.gate
-        return operator is None or (gate is not None and gate.still_operates(operator))
-
-    link = request.app.state.door.entry.link(read_only=role_of(request) == READ, counts=counts)
-    return json({"link": f"/console?token={link}"})
-
-
 ENDPOINTS: Final = (
     Endpoint("POST", "/data/{operation}", "A request of DynamoDB's API, in its JSON.", _answer, role=READ),
-    Endpoint(
-        "POST", "/console-link", "A new link to the console, which can be used once.", _link, role=READ
-    ),
 )

@@ -25,7 +25,6 @@ import orjson
 from hashrange import replaced
 from hashrange.database import Database
 from hashrange.server.access import is_loopback
-from hashrange.server.admin.entry import Entry
 from hashrange.server.listening import Guests, Listener, bound_url, url_of
 from hashrange.server.plane import Plane
 from hashrange.server.tls import Certificates
@@ -49,8 +48,8 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Door:
     """Where the admin plane listens: the requested `host` and its `address`; and the token that every request
-    has to send, "" for none. `entry` says which browsers may use the console; `read_only`: browsers and
-    `POST /data` may change nothing; `banner`: a text on every page of the console.
+    has to send, "" for none. `read_only`: browsers and `POST /data` may change nothing. `of_rings` is what
+    rings keep for this server, by their names.
 
     Raises ValueError for a token that is too easy to guess or not allowed in a header, and for an address
     that other machines could reach without a token.
@@ -60,11 +59,9 @@ class Door:
     address: str = HOST
     token: str = ""
     read_only: bool = False
-    banner: str = ""
-    entry: Entry = field(init=False, compare=False, repr=False)
+    of_rings: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "entry", Entry(self.token))
         if self.token and not _TOKEN.fullmatch(self.token):
             raise ValueError(
                 "The token of the admin plane needs at least 16 characters: letters, digits and -._~+/ only. "
@@ -131,22 +128,18 @@ class Admin:
         addresses, and a command uses its own name for this machine."""
         return bound_url(self.door.address, self.port, secure=self.certificates is not None)
 
-    def console_link(self) -> str:
-        """A new link to the console, which can be used once."""
-        return f"{self.url}/console?token={self.door.entry.link()}"
-
     def close(self) -> None:
         self.socket.close()
 
 
 def bind(
-    port: int, host: str = HOST, token: str = "", *, read_only: bool = False, banner: str = ""
+    port: int, host: str = HOST, token: str = "", *, read_only: bool = False
 ) -> tuple[socket.socket, Door]:
     """A socket that listens on `port` of `host`, 0 for any free one, and its door. Raises OSError, and
     ValueError as `Door` does."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = addresses[0]
-    door = Door(host, str(address[0]), token, read_only, banner)
+    door = Door(host, str(address[0]), token, read_only)
     listening = socket.socket(family)
     try:
         if os.name == "posix":

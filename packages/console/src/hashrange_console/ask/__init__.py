@@ -17,13 +17,13 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange_console.ask import builder, finding, saved, statements
-from hashrange_console.pages import Change, Page, Part, Question
+from hashrange_console.pages import Action, Page, Part, Question
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/ask", "The builder, or a PartiQL statement, and the answer.", builder.page),
-    Change("/console/run", "Run a statement.", statements.run, statements.Run),
+    Action("/console/run", "Run a statement.", statements.run, statements.Run),
     Page("/console/find", "Where a pasted text leads.", finding.page),
     Question("/console/find", "Where a long pasted text leads.", finding.find, finding.Find),
-    Change("/console/saved", "Save a query, or rename it.", saved.save, saved.Save),
-    Change("/console/saved/delete", "Delete a saved query.", saved.delete, saved.Delete),
+    Action("/console/saved", "Save a query, or rename it.", saved.save, saved.Save),
+    Action("/console/saved/delete", "Delete a saved query.", saved.delete, saved.Delete),
 )

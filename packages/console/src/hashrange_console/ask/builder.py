@@ -19,7 +19,7 @@ from hashrange_console.ask import saved, statements
 from hashrange_console.ask.conditions import OPERATORS, TYPES, Condition, condition_of, quoted
 from hashrange_console.ask.estimates import COUNTED_MAX, estimated
 from hashrange_console.ask.plans import AUTOMATIC, Plan, plan
-from hashrange_console.ask.sources import Key, Source, sources_of
+from hashrange_console.ask.sources import Key, TableOrIndex, sources_of
 from hashrange_console.items.grid import COLUMNS_MAX
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
 from hashrange_console.reach import Refused, View, key_of, text_of
@@ -31,7 +31,7 @@ _TABLES_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ConditionFields:
     """A condition as the form has it."""
 
     attribute: str = ""
@@ -52,7 +52,7 @@ async def page(view: View) -> Response:
         "tab": "builder",
         "table": view.given("table"),
         "tables": await tables_of(view),
-        "form_rows": [*rows, Row()],
+        "form_rows": [*rows, ConditionFields()],
         "any_of": view.given("match") == "any",
         "chosen": view.given("source") or AUTOMATIC,
         "order": view.given("order"),
@@ -73,18 +73,18 @@ async def page(view: View) -> Response:
     return await looks.page("ask/builder.html", status, view=view, **about)
 
 
-def rows_of(view: View) -> list[Row]:
+def rows_of(view: View) -> list[ConditionFields]:
     """The conditions of the address that are not empty."""
     given = view.request.query_params
     lists = [given.getlist(name)[:ROWS_MAX] for name in ("attr", "op", "type", "value", "value2")]
     rows = (
-        Row(attribute.strip(), operator or "=", kind or "S", value, value2)
+        ConditionFields(attribute.strip(), operator or "=", kind or "S", value, value2)
         for attribute, operator, kind, value, value2 in zip_longest(*lists, fillvalue="")
     )
     return [row for row in rows if row.attribute]
 
 
-def _with_keys(rows: list[Row], keys: tuple[Key, ...]) -> list[Row]:
+def _with_keys(rows: list[ConditionFields], keys: tuple[Key, ...]) -> list[ConditionFields]:
     """The rows with one for each attribute of the chosen key, all of them first and in the key's order. A row
     of such an attribute without a value is blank: no key is empty."""
     named = {quoted(name): (place, kind) for place, (name, kind) in enumerate(keys)}
@@ -95,7 +95,7 @@ def _with_keys(rows: list[Row], keys: tuple[Key, ...]) -> list[Row]:
         for row in rows
     ]
     missing = [
-        Row(attribute, kind=kind, is_blank=True)
+        ConditionFields(attribute, kind=kind, is_blank=True)
         for attribute, (_, kind) in named.items()
         if all(row.attribute != attribute for row in rows)
     ]
@@ -109,7 +109,7 @@ async def tables_of(view: View) -> list[str]:
     return names
 
 
-async def _fill(view: View, about: dict[str, Any], rows: list[Row]) -> None:
+async def _fill(view: View, about: dict[str, Any], rows: list[ConditionFields]) -> None:
     """Add what the page shows of a table: the plan, its cost, and the answer if it is run. What was added
     before something is refused is shown as well. Raises `Refused`."""
     described = (await view.read("DescribeTable", {"TableName": about["table"]}))["Table"]
@@ -117,7 +117,7 @@ async def _fill(view: View, about: dict[str, Any], rows: list[Row]) -> None:
     chosen = "" if about["chosen"] == "table" else about["chosen"]
     about |= {"sources": sources, "attributes": await _attributes(view, sources)}
     rows = _with_keys(rows, next((source.keys for source in sources if source.index == chosen), ()))
-    about["form_rows"] = [*rows, Row()]
+    about["form_rows"] = [*rows, ConditionFields()]
     made = plan(
         sources,
         [
@@ -137,7 +137,7 @@ async def _fill(view: View, about: dict[str, Any], rows: list[Row]) -> None:
         about["answer"] = await _answer(view, made, sources[0], request)
 
 
-async def _attributes(view: View, sources: list[Source]) -> list[str]:
+async def _attributes(view: View, sources: list[TableOrIndex]) -> list[str]:
     """The names of attributes for completion: those of keys, and those of some items."""
     names = dict.fromkeys(name for source in sources for name, _ in source.keys)
     answer = await view.read("Scan", {"TableName": sources[0].table, "Limit": _SAMPLE_ITEMS})
@@ -145,7 +145,7 @@ async def _attributes(view: View, sources: list[Source]) -> list[str]:
     return [quoted(name) for name in names]
 
 
-async def _answer(view: View, made: Plan, table: Source, request: dict[str, Any]) -> dict[str, Any]:
+async def _answer(view: View, made: Plan, table: TableOrIndex, request: dict[str, Any]) -> dict[str, Any]:
     """A page of the request's items, and what it cost."""
     if start := view.given("start"):
         request["ExclusiveStartKey"] = key_of(start)
@@ -167,7 +167,9 @@ async def _answer(view: View, made: Plan, table: Source, request: dict[str, Any]
     }
 
 
-def _grid_rows(view: View, table: Source, items: list[Item], names: list[str]) -> Iterator[dict[str, Any]]:
+def _grid_rows(
+    view: View, table: TableOrIndex, items: list[Item], names: list[str]
+) -> Iterator[dict[str, Any]]:
     for item in items:
         key = text_of({name: item[name] for name, _ in table.keys})
         href = looks.href(f"/console/t/{table.table}/item", key=key, scope=view.scope)

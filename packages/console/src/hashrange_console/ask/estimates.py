@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hashrange.tables.data.capacity import read_units
 from hashrange_console.ask.plans import Plan
-from hashrange_console.ask.sources import Source
+from hashrange_console.ask.sources import TableOrIndex
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
 from hashrange_console.reach import View
 
@@ -64,18 +64,18 @@ def _only_used(plan: Plan) -> dict[str, Any]:
     }
 
 
-def of_all(source: Source) -> Estimate:
+def of_all(source: TableOrIndex) -> Estimate:
     """The cost of reading all items."""
     return of_items(source, source.items)
 
 
-def of_some(source: Source) -> Estimate:
+def of_some(source: TableOrIndex) -> Estimate:
     """The most that a page costs, of items whose number is unknown."""
     return Estimate(None, False, _page(source, min(PAGE_ITEMS, source.items)), None)
 
 
 def of_items(
-    source: Source, items: int, more: bool = False, counting_units: float | None = None
+    source: TableOrIndex, items: int, more: bool = False, counting_units: float | None = None
 ) -> Estimate:
     """The cost of reading some items, and maybe more."""
     full, rest = divmod(items, PAGE_ITEMS)
@@ -84,5 +84,5 @@ def of_items(
     return Estimate(items, more, page, None if more else units, counting_units)
 
 
-def _page(source: Source, items: int) -> float:
+def _page(source: TableOrIndex, items: int) -> float:
     return read_units(round(items * source.average), consistent=False)

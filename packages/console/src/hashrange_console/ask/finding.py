@@ -20,7 +20,7 @@ from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
-from hashrange_console.ask.sources import Source, sources_of
+from hashrange_console.ask.sources import TableOrIndex, sources_of
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.values import Item, cell
 
@@ -95,7 +95,7 @@ async def _found(view: View, text: str) -> Found:
 
 
 async def _in_tables(
-    view: View, meaning: Arn | Attributes | Words, sources: list[tuple[str, Source]]
+    view: View, meaning: Arn | Attributes | Words, sources: list[tuple[str, TableOrIndex]]
 ) -> Found:
     match meaning:
         case Arn():
@@ -108,10 +108,10 @@ async def _in_tables(
             return await _of_words(view, text, sources)
 
 
-async def _sources(view: View) -> list[tuple[str, Source]]:
+async def _sources(view: View) -> list[tuple[str, TableOrIndex]]:
     """The scopes and sources of the tables that the page is about."""
     database = subject_of(view.request).database
-    pairs: list[tuple[str, Source]] = []
+    pairs: list[tuple[str, TableOrIndex]] = []
     after, count = "", 0
     while count < TABLES_MAX and (tables := database.overview(after, TABLES_PER_PAGE)):
         after = tables[-1]["name"]
@@ -129,7 +129,7 @@ async def _sources(view: View) -> list[tuple[str, Source]]:
     return pairs
 
 
-def _of_arn(view: View, arn: Arn, sources: list[tuple[str, Source]]) -> Found:
+def _of_arn(view: View, arn: Arn, sources: list[tuple[str, TableOrIndex]]) -> Found:
     scope = scope_of(arn.account, arn.region, subject_of(view.request).database.settings)
     what = f"The index {arn.index} of the table {arn.table}" if arn.index else f"The table {arn.table}"
     for own_scope, source in sources:
@@ -138,12 +138,12 @@ def _of_arn(view: View, arn: Arn, sources: list[tuple[str, Source]]) -> Found:
     return Found(f"{what}, by its ARN.", [], "This server has none of this name.")
 
 
-def _all_items(scope: str, source: Source) -> Reading:
+def _all_items(scope: str, source: TableOrIndex) -> Reading:
     href = looks.href(f"/console/t/{source.table}", index=source.index, scope=scope)
     return Reading(_named(source), "by its name", href, exact=True)
 
 
-async def _of_item(view: View, item: Item, sources: list[tuple[str, Source]]) -> Found:
+async def _of_item(view: View, item: Item, sources: list[tuple[str, TableOrIndex]]) -> Found:
     named = ", ".join(f"{name} ({next(iter(value))})" for name, value in [*item.items()][:_EXAMPLES])
     more = f" and {len(item) - _EXAMPLES} more" if len(item) > _EXAMPLES else ""
     understood = f"Attributes of an item: {named}{more}."
@@ -166,7 +166,7 @@ async def _of_item(view: View, item: Item, sources: list[tuple[str, Source]]) ->
 _NO_TABLES: Final = "There are no tables here."
 
 
-async def _place_of(view: View, source: Source, item: Item) -> Reading | None:
+async def _place_of(view: View, source: TableOrIndex, item: Item) -> Reading | None:
     """Where an item, or a part of it, leads in a table or an index; None if it has no partition key there."""
     if not source.index and source.holds(item):
         key = {name: item[name] for name, _ in source.keys}
@@ -193,7 +193,7 @@ async def _is_there(view: View, table: str, key: Item) -> bool:
         return False  # (the values cannot be a key, such as an empty text)
 
 
-def _partition(scope: str, source: Source, item: Item) -> Reading:
+def _partition(scope: str, source: TableOrIndex, item: Item) -> Reading:
     """The Query for the part of a key that an item has."""
     given: dict[str, Any] = {name: item[name] for name, _ in source.partition}
     parameters: dict[str, Any] = {"pk": [item[name][kind] for name, kind in source.partition]}
@@ -205,7 +205,7 @@ def _partition(scope: str, source: Source, item: Item) -> Reading:
     return Reading(f"Query on {_named(source)}", _words_of(given), href)
 
 
-async def _of_words(view: View, text: str, sources: list[tuple[str, Source]]) -> Found:
+async def _of_words(view: View, text: str, sources: list[tuple[str, TableOrIndex]]) -> Found:
     tables = [(scope, source) for scope, source in sources if not source.index]
     named = [(scope, source) for scope, source in tables if source.table == text]
     if named:
@@ -230,7 +230,7 @@ _NOTHING: Final = (
 )
 
 
-async def _has_items(view: View, source: Source, item: Item) -> bool:
+async def _has_items(view: View, source: TableOrIndex, item: Item) -> bool:
     [(name, value)] = item.items()
     sent: dict[str, Any] = {
         "TableName": source.table,
@@ -248,7 +248,7 @@ async def _has_items(view: View, source: Source, item: Item) -> bool:
         return False  # (the text is no number, for example)
 
 
-def _named(source: Source) -> str:
+def _named(source: TableOrIndex) -> str:
     return f"{source.index} of {source.table}" if source.index else source.table
 
 

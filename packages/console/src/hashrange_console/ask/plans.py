@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from hashrange_console.ask.conditions import Condition, Placeholders
-from hashrange_console.ask.sources import Key, Source
+from hashrange_console.ask.sources import Key, TableOrIndex
 from hashrange_console.reach import Refused
 from hashrange_console.values import Value
 
@@ -33,7 +33,7 @@ class Plan:
     other sources why they do not serve as a Query.
     """
 
-    source: Source
+    source: TableOrIndex
     request: dict[str, Any]
     bound: tuple[Condition, ...] = ()
     filters: tuple[Condition, ...] = ()
@@ -50,7 +50,7 @@ class Plan:
 class _Binding:
     """The conditions that a source's key serves, and the others."""
 
-    source: Source
+    source: TableOrIndex
     bound: list[Condition]
     filters: list[Condition]
     leaves_out: tuple[str, ...]
@@ -71,7 +71,7 @@ class _Unfit(Exception):
 
 
 def plan(
-    sources: Sequence[Source],
+    sources: Sequence[TableOrIndex],
     conditions: Sequence[Condition],
     *,
     any_of: bool = False,
@@ -97,7 +97,7 @@ def plan(
     return _query(best, why_not, descending=descending)
 
 
-def _bind(source: Source, conditions: Sequence[Condition], *, any_of: bool) -> _Binding:
+def _bind(source: TableOrIndex, conditions: Sequence[Condition], *, any_of: bool) -> _Binding:
     if any_of:
         raise _Unfit("a Query cannot read for one condition or another")
     bound: list[Condition] = []
@@ -158,7 +158,7 @@ def _comparable(value: Value) -> Any:
     return str(value["S"]).encode(errors="surrogatepass")
 
 
-def _check_filter(source: Source, filters: Sequence[Condition]) -> None:
+def _check_filter(source: TableOrIndex, filters: Sequence[Condition]) -> None:
     own = {name for name, _ in source.keys}
     for condition in filters:
         if condition.path[0] in own:
@@ -185,7 +185,7 @@ def _query(best: _Binding, why_not: list[tuple[str, str]], *, descending: bool) 
 
 
 def _scan(
-    source: Source, conditions: Sequence[Condition], why_not: list[tuple[str, str]], *, any_of: bool
+    source: TableOrIndex, conditions: Sequence[Condition], why_not: list[tuple[str, str]], *, any_of: bool
 ) -> Plan:
     placeholders = Placeholders()
     request = _request(source)
@@ -197,7 +197,7 @@ def _scan(
     return Plan(source, request, (), tuple(conditions), leaves_out, why_not=why_not)
 
 
-def _request(source: Source) -> dict[str, Any]:
+def _request(source: TableOrIndex) -> dict[str, Any]:
     request: dict[str, Any] = {"TableName": source.table}
     if source.index:
         request["IndexName"] = source.index

@@ -11,9 +11,9 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.server.admin.application import json, read_json
-from hashrange_console import kept
-from hashrange_console.kept import SavedQuery
+from hashrange_console import stored
 from hashrange_console.reach import Refused, View
+from hashrange_console.stored import SavedQuery
 
 _ADDRESS_CHARACTERS_MAX: Final = 20_000
 _PASSING: Final = ("start", "back", "run", "plan")
@@ -39,7 +39,7 @@ class Delete(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ListedQuery:
     """A saved query as the page lists it. `about` are the words of its conditions."""
 
     name: str
@@ -53,7 +53,8 @@ class Shown:
 
 async def shown(view: View) -> dict[str, Any]:
     """What the page shows: the saved queries, and the address of this page, "" if it asks for nothing."""
-    queries = [Shown(query.id, query.address, _about(query.address)) for query in await kept.queries(view)]
+    saved = await stored.queries(view)
+    queries = [ListedQuery(query.id, query.address, _about(query.address)) for query in saved]
     asks = view.given("table") or view.given("statement")
     return {"saved": queries, "address": address_of(str(view.request.url)) if asks else ""}
 
@@ -61,15 +62,15 @@ async def shown(view: View) -> dict[str, Any]:
 async def save(view: View) -> Response:
     """Save a query, or give it another name."""
     sent = await read_json(view.request, Save)
-    query = SavedQuery(id=kept.named(sent.name), address=address_of(sent.address))
-    await kept.save_query(view, query, sent.before)
+    query = SavedQuery(id=stored.named(sent.name), address=address_of(sent.address))
+    await stored.save_query(view, query, sent.before)
     return json({"name": query.id})
 
 
 async def delete(view: View) -> Response:
     """Delete a saved query."""
     sent = await read_json(view.request, Delete)
-    await kept.delete_query(view, sent.name)
+    await stored.delete_query(view, sent.name)
     return json({})
 
 

@@ -14,7 +14,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableOrIndex:
     """A table (`index` is "") or an index. `projected` are the attributes that an index has; None: all."""
 
     table: str
@@ -40,7 +40,7 @@ class Source:
         return all(kind in item.get(name, ()) for name, kind in self.keys)
 
 
-def sources_of(described: dict[str, Any]) -> Iterator[Source]:
+def sources_of(described: dict[str, Any]) -> Iterator[TableOrIndex]:
     """The table that DescribeTable described, and its indexes that can be read."""
     own = keys_of(described)
     yield _source(described, "", own, described["ItemCount"], described["TableSizeBytes"])
@@ -69,7 +69,7 @@ def _source(
     projected: frozenset[str] | None = None,
     *,
     is_global: bool = False,
-) -> Source:
+) -> TableOrIndex:
     partition = tuple((name, kind) for name, role, kind in keys if role == "HASH")
     sort = tuple((name, kind) for name, role, kind in keys if role == "RANGE")
-    return Source(described["TableName"], index, partition, sort, items, size, projected, is_global)
+    return TableOrIndex(described["TableName"], index, partition, sort, items, size, projected, is_global)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange_console.entities import overview, recorded
-from hashrange_console.pages import Change, Page, Part
+from hashrange_console.pages import Action, Page, Part
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}/entities", "The entities of a table.", overview.page),
-    Change("/console/entities", "Keep the entities of a table.", overview.keep, overview.Keep),
-    Change("/console/uses", "Record how programs use tables, or stop it.", recorded.switch, recorded.Switch),
+    Action("/console/entities", "Keep the entities of a table.", overview.keep, overview.Keep),
+    Action("/console/uses", "Record how programs use tables, or stop it.", recorded.switch, recorded.Switch),
 )

@@ -32,7 +32,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Edge:
     """A line between two boxes, in the colour of an entity."""
 
     path: str
@@ -46,7 +46,7 @@ class Graph:
     height: int
     entities: list[Box]
     partitions: list[Box]
-    lines: list[Line]
+    lines: list[Edge]
     width: int = WIDTH
     box_width: int = _BOX
     box_height: int = _HEIGHT
@@ -68,7 +68,7 @@ def graph_of(sample: Sample) -> Graph:
         for (index, pattern), place in places.items()
     ]
     lines = [
-        Line(_path(left[row], right[places[use.source.index, use.partition]]), entity.colour)
+        Edge(_path(left[row], right[places[use.source.index, use.partition]]), entity.colour)
         for row, entity in enumerate(entities)
         for use in entity.uses
     ]

@@ -13,14 +13,14 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.server.admin.application import json, read_json
-from hashrange_console import kept, looks
+from hashrange_console import looks, stored
 from hashrange_console.ask.builder import href_of
 from hashrange_console.entities import recorded
 from hashrange_console.entities.graph import graph_of
 from hashrange_console.entities.sampling import Entity, Sample, Use, beginning, conditions_of, sampled
 from hashrange_console.items.grid import COLUMNS_MAX
-from hashrange_console.kept import Rule
 from hashrange_console.reach import Refused, View
+from hashrange_console.stored import EntityRule
 from hashrange_console.values import cell, columns, number_columns
 
 VIEWS: Final = {"list": "Entities", "graph": "Graph", "access": "Access patterns", "items": "Items"}
@@ -33,7 +33,7 @@ class Keep(msgspec.Struct, forbid_unknown_fields=True):
     """The entities of a table, as a user corrected them; none: they are proposed again."""
 
     table: str
-    rules: tuple[Rule, ...]
+    rules: tuple[EntityRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +81,18 @@ async def keep(view: View) -> Response:
     if len(sent.rules) > RULES_MAX:
         raise Refused(f"A table has at most {RULES_MAX} entities here.")
     has_sort = len(described["KeySchema"]) > 1
-    await kept.keep_entities(view, sent.table, tuple(_checked(rule, has_sort) for rule in sent.rules))
+    await stored.save_entities(view, sent.table, tuple(_checked(rule, has_sort) for rule in sent.rules))
     return json({"href": looks.href(f"/console/t/{sent.table}/entities", scope=view.scope)})
 
 
-def _checked(rule: Rule, has_sort: bool) -> Rule:
+def _checked(rule: EntityRule, has_sort: bool) -> EntityRule:
     """A rule that may be kept. Raises `Refused`."""
     texts = (rule.partition, rule.sort, rule.attribute, rule.value, *rule.has)
     if max(map(len, texts)) > _PATTERN_CHARACTERS_MAX:
         raise Refused(f"A pattern has at most {_PATTERN_CHARACTERS_MAX} characters.")
     return msgspec.structs.replace(
         rule,
-        name=kept.named(rule.name),
+        name=stored.named(rule.name),
         partition=rule.partition.strip() or "*",
         sort=(rule.sort.strip() or "*") if has_sort else "",
     )

@@ -14,8 +14,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from hashrange_console.ask.sources import Source
-from hashrange_console.kept import Rule
+from hashrange_console.ask.sources import TableOrIndex
+from hashrange_console.stored import EntityRule
 from hashrange_console.values import Item, Value
 
 LITERALS_MAX: Final = 12
@@ -48,7 +48,7 @@ def like(text: str, pattern: str) -> bool:
     return True
 
 
-def fits(rule: Rule, source: Source, item: Item) -> bool:
+def fits(rule: EntityRule, source: TableOrIndex, item: Item) -> bool:
     """Whether an item is of an entity. `source` is its table."""
     if not like(text_of(item, source.partition[0][0]), rule.partition):
         return False
@@ -64,7 +64,7 @@ def text_of(item: Item, name: str) -> str:
     return str(next(iter(item[name].values()))) if name in item else ""
 
 
-def proposed(source: Source, items: Sequence[Item]) -> list[Rule]:
+def proposed(source: TableOrIndex, items: Sequence[Item]) -> list[EntityRule]:
     """The entities of some items, the most frequent first."""
     names = [source.partition[0][0], *(name for name, _ in source.sort[:1])]
     kept = [_words(source, items, name, is_sort=place > 0) for place, name in enumerate(names)]
@@ -72,10 +72,10 @@ def proposed(source: Source, items: Sequence[Item]) -> list[Rule]:
     for item in items:
         key = tuple(pattern_of(item, name, words) for name, words in zip(names, kept, strict=True))
         groups[key].append(item)
-    counted: list[tuple[int, Rule]] = []
+    counted: list[tuple[int, EntityRule]] = []
     for patterns, members in groups.items():
         partition, sort = [*patterns, ""][:2]
-        whole = Rule(name=_name(partition, sort), partition=partition, sort=sort)
+        whole = EntityRule(name=_name(partition, sort), partition=partition, sort=sort)
         counted += _split(whole, source, members) if set(patterns) == {"*"} else [(len(members), whole)]
     counted.sort(key=lambda pair: (-pair[0], pair[1].partition, pair[1].sort))
     return _distinct([rule for _, rule in counted])
@@ -102,7 +102,7 @@ def pattern_of_value(value: Value) -> str:
     return pattern_of({"": value}, "", words)
 
 
-def _words(source: Source, items: Sequence[Item], name: str, *, is_sort: bool) -> set[tuple[int, str]]:
+def _words(source: TableOrIndex, items: Sequence[Item], name: str, *, is_sort: bool) -> set[tuple[int, str]]:
     """The words of a key's attribute that are no values, with their places among the parts."""
     partitions: dict[tuple[int, str], set[str]] = defaultdict(set)
     for item in items:
@@ -122,7 +122,7 @@ def _words(source: Source, items: Sequence[Item], name: str, *, is_sort: bool) -
     return {(place, word) for place, word in stays if counts[place] <= LITERALS_MAX}
 
 
-def _split(whole: Rule, source: Source, items: list[Item]) -> list[tuple[int, Rule]]:
+def _split(whole: EntityRule, source: TableOrIndex, items: list[Item]) -> list[tuple[int, EntityRule]]:
     """Items whose keys say nothing, by their types or by their attributes."""
     for name in TYPE_NAMES:
         values = Counter(item[name]["S"] for item in items if "S" in item.get(name, ()))
@@ -170,7 +170,7 @@ def _name(partition: str, sort: str) -> str:
     return " ".join(words).capitalize() or "Item"
 
 
-def _distinct(rules: Iterable[Rule]) -> list[Rule]:
+def _distinct(rules: Iterable[EntityRule]) -> list[EntityRule]:
     """The rules with names that differ."""
     counts: Counter[str] = Counter()
     named = []

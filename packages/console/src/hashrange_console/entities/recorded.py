@@ -18,16 +18,14 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.clock import Clock, SystemClock, show_moment
-from hashrange.expressions.key_conditions import KeyComparison
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
+from hashrange.observing.patterns import Show, key_of
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import Request, scope_of
-from hashrange.operations.reads.read_parameters import query_reading
 from hashrange.operations.targets import Target, targets_of_any
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.port import Subject
-from hashrange.watching.sights import Sight
 from hashrange_console import looks
-from hashrange_console.ask.conditions import OPERATORS
 from hashrange_console.entities.patterns import pattern_of_value
 from hashrange_console.live.feed import is_taken
 from hashrange_console.reach import View
@@ -39,29 +37,15 @@ PATTERNS_MAX: Final = 12
 """The most patterns with which one operation compares the same attributes, before they are taken for one."""
 _PATTERN_CHARACTERS_MAX: Final = 100
 _CONSUMERS: Final = frozenset(name for name, operation in REGISTRY.items() if operation.consumes)
-_WORDS: Final = {"EQ": "=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">=", "BEGINS_WITH": "begins_with"}
-"""Operators of KeyConditions, as expressions write them."""
-
-
-class Compared(NamedTuple):
-    """An attribute of a key with which a request names or compares items, and the pattern of its values."""
-
-    attribute: str
-    operator: str
-    pattern: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.attribute} {OPERATORS.get(self.operator, self.operator)} {self.pattern}"
 
 
 class Use(NamedTuple):
-    """A way to use a table. `source` is the index, "" for the table itself; `key` is empty if a request names
-    no key, as a Scan and a statement do not."""
+    """A way to use a table. `source` is the index, "" for the table itself; `key` is how the request names or
+    compares keys, "" if it does not, as a Scan and a statement."""
 
     operation: str
     source: str
-    key: tuple[Compared, ...] = ()
+    key: str = ""
 
 
 @dataclass(slots=True)
@@ -76,17 +60,19 @@ class Count:
 
 @dataclass(slots=True)
 class _Table:
-    """The uses of a table. `others` are the requests whose use found no room, `kinds` the patterns of each
-    operation, index and attributes. `key_names` are the table's own, once they are known."""
+    """The uses of a table. `others` are the requests whose use found no room, `kinds` the uses that differ in
+    the patterns of values only. `key_names` are the table's own, once they are known."""
 
     uses: dict[Use, Count] = field(default_factory=dict)
-    kinds: dict[tuple[Any, ...], set[Use]] = field(default_factory=lambda: defaultdict(set))
+    kinds: dict[Use, set[Use]] = field(default_factory=lambda: defaultdict(set))
     others: int = 0
     key_names: tuple[str, ...] = ()
 
 
-class Uses:
+class Uses(Observer):
     """The uses of the tables of one server, since `since`. Thread-safe."""
+
+    bills = False
 
     def __init__(self, subject: Subject, clock: Clock = SystemClock()) -> None:  # noqa: B008 (stateless)
         self.is_on = False
@@ -101,30 +87,29 @@ class Uses:
         with self._lock:
             self._tables = {}
             self.since, self.is_on = self._clock.now(), True
-        self._subject.database.interest.show(self, True)
+        self._subject.database.observers.observe(self)
 
     def stop(self) -> None:
         """Record no more. What was recorded stays."""
-        self._subject.database.interest.show(self, False)
+        self._subject.database.observers.observe(self, False)
         with self._lock:
             self.is_on = False
 
-    def see(self, sight: Sight) -> None:
+    def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
-        if not is_taken(self._subject, self, sight) or sight.operation not in _CONSUMERS:
+        if not is_taken(self._subject, self, seen) or seen.operation not in _CONSUMERS:
             return
-        settings = self._subject.database.settings
-        scope = scope_of(sight.caller.account_id, sight.caller.region, settings)
         now = self._clock.now()
-        targets = targets_of_any(sight.operation, sight.request)
+        targets = targets_of_any(seen.operation, seen.request)
+        scope = seen.scope
         with self._lock:
             used = {
-                (target.table, _use(sight.operation, sight.request, target, table))
+                (target.table, _use(seen, target, table, _any), _use(seen, target, table, _pattern))
                 for target in targets
                 if target.table and (table := self._table(scope, target.table)) is not None
             }
-            for name, use in used:
-                _count(self._tables[scope, name], use, now, failed=sight.error is not None)
+            for name, kind, use in used:
+                _count(self._tables[scope, name], kind, use, now, failed=seen.error is not None)
 
     def _table(self, scope: str, name: str) -> _Table | None:
         table = self._tables.get((scope, name))
@@ -147,35 +132,8 @@ class Uses:
             return sorted(uses, key=lambda pair: (-pair[1].requests, pair[0])), table.others
 
 
-def _use(operation: str, request: Request, target: Target, table: _Table) -> Use:
-    """The use of a table by a target of a request."""
-    if operation == "Query":
-        return Use(operation, target.index or "", _conditions(request))
-    given = target.attributes
-    if not isinstance(given, dict):
-        return Use(operation, target.index or "")
-    is_key = "Item" not in request and operation not in ("BatchWriteItem", "TransactWriteItems")
-    names = table.key_names or (tuple(sorted(given)) if is_key else ())
-    key = (Compared(name, "=", _pattern(given[name])) for name in names if name in given)
-    return Use(operation, target.index or "", tuple(key))
-
-
-def _conditions(request: Request) -> tuple[Compared, ...]:
-    """The conditions of a Query on its key, none if it is wrong."""
-    try:
-        return tuple(map(_compared, query_reading(request, "", billed=False).comparisons))
-    except Exception:  # a refused request has any form
-        return ()
-
-
-def _compared(comparison: KeyComparison) -> Compared:
-    operator = _WORDS.get(comparison.operator, comparison.operator)
-    if operator.lower() == "between":
-        return Compared(comparison.attribute, "between", "two values")
-    pattern = _pattern(comparison.operands[0])
-    if operator == "begins_with" and not pattern.endswith("*"):
-        pattern += "*"
-    return Compared(comparison.attribute, operator, pattern)
+def _any(value: Any) -> str:
+    return "*"
 
 
 def _pattern(value: Any) -> str:
@@ -184,11 +142,16 @@ def _pattern(value: Any) -> str:
     return pattern_of_value(value)[:_PATTERN_CHARACTERS_MAX]
 
 
-def _count(table: _Table, use: Use, now: float, *, failed: bool) -> None:
-    kind = (use.operation, use.source, *((part.attribute, part.operator) for part in use.key))
-    alike = table.kinds.get(kind, set())
-    if use not in table.uses and len(alike) >= PATTERNS_MAX:
-        use = use._replace(key=tuple(part._replace(pattern="*") for part in use.key))
+def _use(seen: ObservedRequest, target: Target, table: _Table, show: Show) -> Use:
+    """The use of a table by a target of a request; the values of its key are as `show` has them."""
+    key = key_of(seen.operation, seen.request, target, table.key_names, show)
+    return Use(seen.operation, target.index or "", key)
+
+
+def _count(table: _Table, kind: Use, use: Use, now: float, *, failed: bool) -> None:
+    """Count a use; if there are too many of its kind, only the kind."""
+    if use not in table.uses and len(table.kinds[kind]) >= PATTERNS_MAX:
+        use = kind
     count = table.uses.get(use)
     if count is None:
         if len(table.uses) >= USES_MAX:
@@ -242,7 +205,7 @@ def shown(view: View, table: str, key_names: tuple[str, ...]) -> dict[str, Any]:
             {
                 "operation": use.operation,
                 "source": use.source,
-                "key": " and ".join(part.text for part in use.key),
+                "key": use.key,
                 "requests": count.requests,
                 "failed": count.failed,
                 "last": show_moment(count.last),

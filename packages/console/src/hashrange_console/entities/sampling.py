@@ -9,14 +9,14 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hashrange_console import kept, looks
+from hashrange_console import looks, stored
 from hashrange_console.ask.conditions import Condition
-from hashrange_console.ask.sources import Source, sources_of
+from hashrange_console.ask.sources import TableOrIndex, sources_of
 from hashrange_console.entities.patterns import fits, pattern_of_value, proposed
 from hashrange_console.items.requests import consumed_units
-from hashrange_console.kept import Rule
 from hashrange_console.reach import View
 from hashrange_console.reach import text_of as key_text_of
+from hashrange_console.stored import EntityRule
 from hashrange_console.values import NAMES, Item
 
 SEGMENTS: Final = 4
@@ -31,7 +31,7 @@ class Use:
     """An entity in a table or an index: the pattern of the partition, and the one of the sort key ("" if it
     has none). `example` is an item there."""
 
-    source: Source
+    source: TableOrIndex
     partition: str
     sort: str
     example: Item
@@ -41,7 +41,7 @@ class Use:
 class Entity:
     """An entity: its rule, its place in the list, its items in the sample, whether a user corrected it."""
 
-    rule: Rule
+    rule: EntityRule
     number: int
     items: list[Item]
     corrected: bool
@@ -57,8 +57,8 @@ class Entity:
 class Sample:
     """The items of a sample, the entities that they are of, those of none, and what reading them took."""
 
-    table: Source
-    sources: list[Source]
+    table: TableOrIndex
+    sources: list[TableOrIndex]
     items: list[Item]
     entities: list[Entity]
     others: list[Item]
@@ -86,10 +86,12 @@ async def sampled(view: View, table: str) -> Sample:
         answer = await view.read("Scan", sent)
         items += answer["Items"]
         units += consumed_units(answer) or 0.0
-    return entities_of(sources, items, await kept.entities(view, table), units)
+    return entities_of(sources, items, await stored.entities(view, table), units)
 
 
-def entities_of(sources: list[Source], items: list[Item], rules: tuple[Rule, ...], units: float) -> Sample:
+def entities_of(
+    sources: list[TableOrIndex], items: list[Item], rules: tuple[EntityRule, ...], units: float
+) -> Sample:
     """The entities of some items: those of the rules, then those that the other items are proposed to be."""
     table = sources[0]
     entities, others = _sorted(sources, [*rules], items, corrected=True, first=0)
@@ -98,7 +100,7 @@ def entities_of(sources: list[Source], items: list[Item], rules: tuple[Rule, ...
 
 
 def _sorted(
-    sources: list[Source], rules: list[Rule], items: list[Item], *, corrected: bool, first: int
+    sources: list[TableOrIndex], rules: list[EntityRule], items: list[Item], *, corrected: bool, first: int
 ) -> tuple[list[Entity], list[Item]]:
     """The entities of the rules with their items, and the items of none."""
     members: dict[int, list[Item]] = defaultdict(list)
@@ -129,7 +131,7 @@ def _attributes(items: list[Item]) -> list[tuple[str, str, int]]:
     ]
 
 
-def _uses(sources: list[Source], entity: Entity) -> list[Use]:
+def _uses(sources: list[TableOrIndex], entity: Entity) -> list[Use]:
     """The partitions of the table and its indexes in which an entity has items."""
     uses: list[Use] = []
     for source in sources:
@@ -148,7 +150,7 @@ def _uses(sources: list[Source], entity: Entity) -> list[Use]:
     return uses
 
 
-def _partition(source: Source, item: Item) -> str:
+def _partition(source: TableOrIndex, item: Item) -> str:
     return ", ".join(pattern_of_value(item[name]) for name, _ in source.partition)
 
 

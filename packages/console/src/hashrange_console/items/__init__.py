@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange_console.items import bulk, changes, exports, grid, imports, item
-from hashrange_console.pages import Change, Page, Part, Question
+from hashrange_console.pages import Action, Page, Part, Question
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}", "The items of a table.", grid.page),
@@ -28,14 +28,14 @@ PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}/new", "A form for a new item.", item.new),
     Question("/console/review", "What saving an item would change.", changes.review, changes.Edit),
     Question("/console/convert", "An edited item in another form.", changes.convert, changes.Conversion),
-    Change("/console/save", "Save an item.", changes.save, changes.Edit),
-    Change("/console/delete", "Delete an item.", changes.delete, changes.Delete),
-    Change("/console/undo", "Bring an item back.", changes.undo, changes.Undo),
-    Change("/console/undo-save", "Undo saving an item.", changes.undo_save, changes.UndoSave),
+    Action("/console/save", "Save an item.", changes.save, changes.Edit),
+    Action("/console/delete", "Delete an item.", changes.delete, changes.Delete),
+    Action("/console/undo", "Bring an item back.", changes.undo, changes.Undo),
+    Action("/console/undo-save", "Undo saving an item.", changes.undo_save, changes.UndoSave),
     Page("/console/t/{table}/export", "A download of items.", exports.download),
     Page("/console/t/{table}/import", "A form for a file of items.", imports.page),
     Question("/console/import/preview", "The first items of a file.", imports.preview, imports.Piece),
-    Change("/console/import", "Write items of a file.", imports.write, imports.Piece),
+    Action("/console/import", "Write items of a file.", imports.write, imports.Piece),
     Question("/console/bulk/count", "How many items are found.", bulk.count, bulk.Count),
-    Change("/console/bulk", "Change many items.", bulk.change, bulk.Step),
+    Action("/console/bulk", "Change many items.", bulk.change, bulk.Step),
 )

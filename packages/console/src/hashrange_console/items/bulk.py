@@ -19,7 +19,7 @@ from starlette.responses import Response
 from hashrange import limits
 from hashrange.server.admin.application import json, read_json
 from hashrange_console.items.expressions import deletion, update
-from hashrange_console.items.forms import Row, value_of
+from hashrange_console.items.forms import ValueFields, value_of
 from hashrange_console.items.found import Finding
 from hashrange_console.reach import Refused, View, key_of, text_of
 from hashrange_console.values import Item, Value, cell
@@ -46,7 +46,7 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     table: str
     action: str
     name: str = ""
-    value: Row | None = None
+    value: ValueFields | None = None
     chosen: list[Chosen] | None = None
     start: str = ""
 

@@ -25,7 +25,7 @@ _NOT_IN_AREA: Final = re.compile(r"[\x00-\x08\x0b-\x1f]")
 _NOT_IN_LINE: Final = re.compile(r"[\x00-\x1f]")
 
 
-class Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class ValueFields(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A value in the form: its name (in an item or a map), its type, its text, or the rows of its members.
 
     `escaped` and `name_escaped`: the text, or the name, is written with the escapes of JSON.
@@ -34,13 +34,13 @@ class Row(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     kind: str
     name: str = ""
     text: str = ""
-    rows: list[Row] = []
+    rows: list[ValueFields] = []
     escaped: bool = False
     name_escaped: bool = False
     key: bool = False
 
 
-_ROWS: Final = msgspec.json.Decoder(list[Row])
+_ROWS: Final = msgspec.json.Decoder(list[ValueFields])
 
 
 def written(item: Item, form: str, keys: list[str]) -> str:
@@ -70,9 +70,9 @@ def rows_text(item: Item, keys: list[str]) -> str:
     return msgspec.json.encode(rows).decode()
 
 
-def _row(name: str, value: Value) -> Row:
+def _row(name: str, value: Value) -> ValueFields:
     kind, inner = next(iter(value.items()))
-    row = Row(kind, name)
+    row = ValueFields(kind, name)
     if _NOT_IN_LINE.search(name):
         row.name, row.name_escaped = _escaped(name), True
     if kind == "M":
@@ -98,7 +98,7 @@ def item_of_rows(text: str) -> Item:
     return _members(rows, "")
 
 
-def _members(rows: list[Row], path: str) -> dict[str, Value]:
+def _members(rows: list[ValueFields], path: str) -> dict[str, Value]:
     members: dict[str, Value] = {}
     for row in rows:
         name = _unescaped(row.name, row.name) if row.name_escaped else row.name
@@ -112,7 +112,7 @@ def _members(rows: list[Row], path: str) -> dict[str, Value]:
     return members
 
 
-def value_of(row: Row, path: str) -> Value:
+def value_of(row: ValueFields, path: str) -> Value:
     """The value of a row. Raises `Refused` with the path of an error."""
     value: Value
     match row.kind:
@@ -137,7 +137,7 @@ def value_of(row: Row, path: str) -> Value:
     return value
 
 
-def _text(row: Row, kind: str, path: str) -> str:
+def _text(row: ValueFields, kind: str, path: str) -> str:
     text = _unescaped(row.text, path) if row.escaped else row.text
     return "".join(text.split()) if kind in ("N", "B") else text
 

@@ -15,7 +15,7 @@ from hashrange.interchange.rows import Bad
 from hashrange.server.admin.application import json, read_json
 from hashrange.values import admit_item
 from hashrange_console import looks
-from hashrange_console.items.pieces import FORMATS, Layout, Row, recognised, rows
+from hashrange_console.items.pieces import FORMATS, FileRow, Layout, recognised, rows
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.listing import keys_of
 from hashrange_console.values import NAMES, Item, cell, columns
@@ -83,7 +83,7 @@ async def write(view: View) -> Response:
     until = loop.time() + WORK_SECONDS
     writing = _Writing(view, sent, keys_of(described)[0][0])
     reached, is_over = 0, True
-    batch: list[Row] = []
+    batch: list[FileRow] = []
     for row in rows:
         batch.append(row)
         if len(batch) == limits.BATCH_WRITE_ITEMS_MAX:
@@ -129,12 +129,12 @@ def _begin(sent: Piece, described: dict[str, Any]) -> tuple[int, Any]:
     return start, rows(sent.layout, sent.piece[start:], sent.is_last, types, keys)
 
 
-def _line(sent: Piece, start: int, row: Row) -> int:
+def _line(sent: Piece, start: int, row: FileRow) -> int:
     """The line of a row in the piece, counted from 1."""
     return sent.piece.count(b"\n", 0, start) + row.line + 1
 
 
-def _problem(row: Row, keys: list[tuple[str, str, str]]) -> str:
+def _problem(row: FileRow, keys: list[tuple[str, str, str]]) -> str:
     """What is wrong with a row, "" if it is an item of the table as far as its values tell."""
     if isinstance(row.outcome, Bad):
         return row.outcome.message
@@ -163,9 +163,9 @@ class _Writing:
         self.kept = 0
         self.errors: list[dict[str, Any]] = []
 
-    async def write(self, batch: list[Row], start: int) -> None:
+    async def write(self, batch: list[FileRow], start: int) -> None:
         """Write some rows: as a batch, or one by one where the batch is refused."""
-        puts: list[tuple[Row, Item]] = []
+        puts: list[tuple[FileRow, Item]] = []
         for row in batch:
             if isinstance(row.outcome, Bad):
                 self._tell(row, start, row.outcome.message)
@@ -210,5 +210,5 @@ class _Writing:
             }
         await self._view.change("PutItem", request)
 
-    def _tell(self, row: Row, start: int, why: str) -> None:
+    def _tell(self, row: FileRow, start: int, why: str) -> None:
         self.errors.append({"line": _line(self._sent, start, row), "why": why[:500]})

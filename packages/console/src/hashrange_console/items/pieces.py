@@ -40,7 +40,7 @@ class Layout(msgspec.Struct, forbid_unknown_fields=True):
     is_over: bool = False
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """A row: its item or what is wrong with it, its line in the piece, counted from 0, and where it ends."""
 
     outcome: Item | Bad
@@ -97,7 +97,7 @@ def _requests_for(piece: bytes, place: int, table: str) -> int | None:
 
 def rows(
     layout: Layout, piece: bytes, is_last: bool, types: dict[str, str], keys: list[str]
-) -> Iterator[Row]:
+) -> Iterator[FileRow]:
     """The rows that end within a piece, from `piece`'s beginning on. `is_last`: the file ends with it.
 
     `types` are those of the key attributes of the table and its indexes; `keys` are the table's.
@@ -113,10 +113,10 @@ def rows(
         return
     for number, (line, end) in enumerate(lines(io.BytesIO(piece), 0)):
         if line is None or line.strip():
-            yield Row(_item(line or b""), number, end)
+            yield FileRow(_item(line or b""), number, end)
 
 
-def _csv(layout: Layout, piece: bytes, is_last: bool, columns: Columns) -> Iterator[Row]:
+def _csv(layout: Layout, piece: bytes, is_last: bool, columns: Columns) -> Iterator[FileRow]:
     """The rows of a CSV. The first one that is read fills in the header of the layout."""
     start = number = 0
     for row, end in csv_files.joined(lines(io.BytesIO(piece), 0)):
@@ -125,20 +125,20 @@ def _csv(layout: Layout, piece: bytes, is_last: bool, columns: Columns) -> Itera
         line, number = number, number + piece.count(b"\n", start, end)
         start = end
         if row is None:
-            yield Row(Bad("The row is too long"), line, end)
+            yield FileRow(Bad("The row is too long"), line, end)
         elif not row.strip():
             continue
         elif layout.header:
-            yield Row(csv_files.read(row, tuple(layout.header), columns), line, end)
+            yield FileRow(csv_files.read(row, tuple(layout.header), columns), line, end)
         else:
             names = csv_files.header_of(row, layout.delimiter)
             if isinstance(names, Bad):
-                yield Row(names, line, end)
+                yield FileRow(names, line, end)
                 return
             layout.header = list(names)
 
 
-def _values(layout: Layout, piece: bytes, is_last: bool) -> Iterator[Row]:
+def _values(layout: Layout, piece: bytes, is_last: bool) -> Iterator[FileRow]:
     """The objects of a list, up to its closing bracket."""
     place = line = counted = 0
     while True:
@@ -151,14 +151,14 @@ def _values(layout: Layout, piece: bytes, is_last: bool) -> Iterator[Row]:
             return
         if piece[place : place + 1] != b"{":
             why = "An object was expected here; the rest cannot be read"
-            yield Row(Bad(why, is_end=True), line, len(piece))
+            yield FileRow(Bad(why, is_end=True), line, len(piece))
             return
         end = _object_end(piece, place)
         if end is None:
             if is_last:
-                yield Row(Bad("The object has no end", is_end=True), line, len(piece))
+                yield FileRow(Bad("The object has no end", is_end=True), line, len(piece))
             return
-        yield Row(_item(piece[place:end]), line, end)
+        yield FileRow(_item(piece[place:end]), line, end)
         place = end
 
 

@@ -2,7 +2,6 @@
 
     requests      the requests as they come
     stream        the changes of a table, from its stream
-    busiest       the heat: the busiest tables, parts of tables, and keys
     contributors  the keys that contributor insights count
     destinations  the Kinesis data streams of tables
     faults        the fault rules
@@ -23,8 +22,8 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange.server.admin.clock import ClockChange
-from hashrange_console.live import busiest, clock, contributors, destinations, faults, requests, stream
-from hashrange_console.pages import Change, Page, Part
+from hashrange_console.live import clock, contributors, destinations, faults, requests, stream
+from hashrange_console.pages import Action, Page, Part
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/requests", "The requests as they come.", requests.page),
@@ -32,25 +31,23 @@ PARTS: Final[tuple[Part, ...]] = (
     Page("/console/streams", "The tables that have a stream.", stream.tables),
     Page("/console/t/{table}/stream", "The changes of a table.", stream.page),
     Page("/console/t/{table}/stream/events", "The next changes, as server-sent events.", stream.events),
-    Page("/console/heat", "The busiest tables and keys.", busiest.page),
-    Page("/console/heat/events", "The counts as they grow, as server-sent events.", busiest.events),
     Page("/console/contributors", "The keys that contributor insights count.", contributors.page),
-    Change(
+    Action(
         "/console/contributors/change",
         "Enable or disable contributor insights.",
         contributors.change,
         contributors.InsightsChange,
     ),
     Page("/console/kinesis", "The Kinesis destinations of tables.", destinations.page),
-    Change(
+    Action(
         "/console/kinesis/change",
         "Enable or disable a Kinesis destination.",
         destinations.change,
         destinations.DestinationChange,
     ),
     Page("/console/faults", "The fault rules.", faults.page),
-    Change("/console/faults/add", "Put a fault rule in force.", faults.add, faults.NewRule),
-    Change("/console/faults/remove", "Remove a fault rule.", faults.remove, faults.OldRule),
+    Action("/console/faults/add", "Put a fault rule in force.", faults.add, faults.NewRule),
+    Action("/console/faults/remove", "Remove a fault rule.", faults.remove, faults.OldRule),
     Page("/console/clock", "The clock.", clock.page),
-    Change("/console/clock/change", "Change a virtual clock.", clock.change, ClockChange),
+    Action("/console/clock/change", "Change a virtual clock.", clock.change, ClockChange),
 )

@@ -53,7 +53,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownRanking:
     """A ranking of one hour."""
 
     title: str
@@ -63,12 +63,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankedTable:
     """A table or an index with insights, and its rankings."""
 
     table: str
     index: str
-    rankings: list[Shown]
+    rankings: list[ShownRanking]
 
 
 async def page(view: View) -> Response:
@@ -82,7 +82,7 @@ async def page(view: View) -> Response:
         "live/contributors.html",
         view=view,
         places=[
-            Place(name, index, _shown(rankings))
+            RankedTable(name, index, _shown(rankings))
             for (name, index), rankings in places.items()
             if table in ("", name)
         ],
@@ -120,11 +120,11 @@ async def _enabled(view: View) -> list[dict[str, str]]:
     return enabled
 
 
-def _shown(rankings: list[Ranking]) -> list[Shown]:
+def _shown(rankings: list[Ranking]) -> list[ShownRanking]:
     order = list(TITLES)
     ordered = sorted(rankings, key=lambda ranking: (-ranking.since, order.index(ranking.kind)))
     return [
-        Shown(
+        ShownRanking(
             TITLES[ranking.kind],
             "units" if ranking.kind.endswith("C") else "throttled",
             show_moment(ranking.since),

@@ -42,7 +42,7 @@ class Event(NamedTuple):
         return f"event: {self.name}\n{lines}\n".encode()
 
 
-class Source(Protocol):
+class EventSource(Protocol):
     """What a stream sends. `begin` is called before its first `poll`, and `end` after the last."""
 
     def begin(self) -> None: ...
@@ -80,7 +80,7 @@ class Stream(Response):
     stops."""
 
     def __init__(
-        self, streams: Streams, session: str, source: Source, is_over: Callable[[], bool]
+        self, streams: Streams, session: str, source: EventSource, is_over: Callable[[], bool]
     ) -> None:
         headers = {**looks.HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(b"", 200, headers, "text/event-stream; charset=utf-8")

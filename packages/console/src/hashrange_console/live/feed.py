@@ -1,8 +1,8 @@
 """The requests that a server answers, for as long as a page shows them.
 
-The feed is an onlooker of the database (`hashrange.watching`). It keeps the latest requests, and of those
-that failed or took long some more, so that they are not lost among the others. Under load it keeps a part of
-the requests, counts the rest, and never more than it can show.
+The feed observes the requests of the database. It keeps the latest ones, and of those that failed or took
+long some more, so that they are not lost among the others. Under load it keeps a part of the requests, counts
+the rest, and never more than it can show.
 
 Requests that the console itself makes are left out.
 """
@@ -20,12 +20,12 @@ import orjson
 
 from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
+from hashrange.observing.observed import ObservedRequest
+from hashrange.observing.observer import Observer
 from hashrange.operations.context import OPERATOR, Request
-from hashrange.operations.targets import name_in, targets_of_any
+from hashrange.operations.targets import targets_of_any
 from hashrange.server.admin.attention import Attention
 from hashrange.server.admin.port import Subject
-from hashrange.tables.data.capacity import NO_BILL, Bill
-from hashrange.watching.sights import Onlooker, Sight
 
 ROWS_MAX: Final = 500
 NOTABLE_MAX: Final = 200
@@ -46,7 +46,7 @@ _TABLES_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ShownRequest:
     """A request that has ended. `sent` is its JSON, or the beginning of it if it `is_cut`. `why` is the text
     of an error, `code` its code; `by_rule`: a fault rule fired on it."""
 
@@ -82,8 +82,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The requests that a page asks for. `key` are attributes of a key with their values."""
+class RequestFilter:
+    """Which requests a page shows. `key` are attributes of a key with their values."""
 
     operation: str = ""
     table: str = ""
@@ -111,7 +111,7 @@ class Wanted:
             for target in targets_of_any(operation, request)
         )
 
-    def takes_row(self, row: Row) -> bool:
+    def takes_row(self, row: ShownRequest) -> bool:
         """Whether a row that was kept is one of those. One that was too large to keep names no key."""
         request = {} if row.is_cut or not self.key else orjson.loads(row.sent)
         return self.takes(row.operation, row.tables, bool(row.code), row.seconds, request)
@@ -120,14 +120,16 @@ class Wanted:
 class Viewer:
     """A stream of rows. `skipped` counts those that came faster than it could send them."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self.wanted = wanted
+    def __init__(self, chosen: RequestFilter) -> None:
+        self.chosen = chosen
         self.skipped = 0
-        self.queue: deque[Row] = deque()
+        self.queue: deque[ShownRequest] = deque()
 
 
-class Feed:
+class Feed(Observer):
     """The requests of one server, newest last. Thread-safe; `attention` says whether somebody looks."""
+
+    records = True
 
     def __init__(self, subject: Subject, clock: Clock = SystemClock()) -> None:  # noqa: B008 (stateless)
         self.attention = Attention(self._start, self._stop)
@@ -138,8 +140,8 @@ class Feed:
         self._clock = clock
         self._lock = threading.Lock()
         self._number = 0
-        self._latest: deque[Row] = deque(maxlen=ROWS_MAX)
-        self._notable: deque[Row] = deque(maxlen=NOTABLE_MAX)
+        self._latest: deque[ShownRequest] = deque(maxlen=ROWS_MAX)
+        self._notable: deque[ShownRequest] = deque(maxlen=NOTABLE_MAX)
         self._viewers: list[Viewer] = []
         self._room = float(ROWS_MAX)
         self._room_at = perf_counter()
@@ -147,10 +149,10 @@ class Feed:
     def _start(self) -> None:
         with self._lock:
             self.since, self.seen, self.skipped = self._clock.now(), 0, 0
-        self._subject.database.interest.show(self, True)
+        self._subject.database.observers.observe(self)
 
     def _stop(self) -> None:
-        self._subject.database.interest.show(self, False)
+        self._subject.database.observers.observe(self, False)
         with self._lock:
             self._latest.clear()
             self._notable.clear()
@@ -166,7 +168,7 @@ class Feed:
         are kept and have a number above `after`."""
         with self._lock:
             kept = {row.number: row for row in (*self._latest, *self._notable) if row.number > after}
-            rows = [kept[number] for number in sorted(kept) if viewer.wanted.takes_row(kept[number])]
+            rows = [kept[number] for number in sorted(kept) if viewer.chosen.takes_row(kept[number])]
             viewer.queue.extend(rows[-QUEUE_MAX:])
             self._viewers.append(viewer)
 
@@ -174,56 +176,55 @@ class Feed:
         with self._lock:
             self._viewers.remove(viewer)
 
-    def take(self, viewer: Viewer) -> list[Row]:
+    def take(self, viewer: Viewer) -> list[ShownRequest]:
         """The next rows that came since the last call, oldest first."""
         with self._lock:
             return [viewer.queue.popleft() for _ in range(min(SENT_MAX, len(viewer.queue)))]
 
-    def rows(self, wanted: Wanted, rows_max: int) -> list[Row]:
+    def rows(self, chosen: RequestFilter, rows_max: int) -> list[ShownRequest]:
         """The rows that are kept, newest first."""
         with self._lock:
             kept = {row.number: row for row in (*self._latest, *self._notable)}
-        chosen: list[Row] = []
+        found: list[ShownRequest] = []
         for number in sorted(kept, reverse=True):
-            if wanted.takes_row(kept[number]):
-                chosen.append(kept[number])
-                if len(chosen) == rows_max:
+            if chosen.takes_row(kept[number]):
+                found.append(kept[number])
+                if len(found) == rows_max:
                     break
-        return chosen
+        return found
 
-    def row(self, number: int) -> Row | None:
+    def row(self, number: int) -> ShownRequest | None:
         """The row with a number, if it is still kept."""
         with self._lock:
             return next((row for row in (*self._notable, *self._latest) if row.number == number), None)
 
-    def see(self, sight: Sight) -> None:
+    def ended(self, seen: ObservedRequest) -> None:
         """Take a request."""
-        if not is_taken(self._subject, self, sight):
+        if not is_taken(self._subject, self, seen):
             return
-        tables = tables_of(sight.operation, sight.request)
-        failed = sight.error is not None
+        tables = seen.places.tables[:_TABLES_MAX]
+        failed = seen.error is not None
         with self._lock:
             self.seen += 1
             self._number += 1
             takers: list[Viewer] = []
             for viewer in self._viewers:
-                wanted = viewer.wanted
-                if not wanted.takes(sight.operation, tables, failed, sight.seconds, sight.request):
+                if not viewer.chosen.takes(seen.operation, tables, failed, seen.seconds, seen.request):
                     continue
                 if len(viewer.queue) < QUEUE_MAX:
                     takers.append(viewer)
                 else:
                     viewer.skipped += 1
             is_kept = self._has_room()
-            if not takers and not is_kept and not (failed or sight.seconds >= SLOW_SECONDS):
+            if not takers and not is_kept and not (failed or seen.seconds >= SLOW_SECONDS):
                 self.skipped += 1
                 return
-            row = row_of(self._number, self._clock.now(), tables, sight)
+            row = row_of(self._number, self._clock.now(), seen)
             for viewer in takers:
                 viewer.queue.append(row)
             self._keep(row, is_kept)
 
-    def _keep(self, row: Row, is_kept: bool) -> None:
+    def _keep(self, row: ShownRequest, is_kept: bool) -> None:
         if is_kept:
             self._latest.append(row)
         if row.code or row.is_slow:
@@ -241,49 +242,35 @@ class Feed:
         return True
 
 
-def is_taken(subject: Subject, onlooker: Onlooker, sight: Sight) -> bool:
-    """Whether an onlooker takes a request: those of the console are left out, and no more come once the
+def is_taken(subject: Subject, observer: Observer, seen: ObservedRequest) -> bool:
+    """Whether an observer takes a request: those of the console are left out, and no more come once the
     server stops."""
     if subject.plane.draining:
-        subject.database.interest.show(onlooker, False)  # (the database may be used further)
+        subject.database.observers.observe(observer, False)  # (the database may be used further)
         return False
-    return sight.caller.access_key != OPERATOR
+    return seen.caller.access_key != OPERATOR
 
 
-def tables_of(operation: str, request: Request) -> tuple[str, ...]:
-    """The names of the tables that a request names."""
-    name = request.get("TableName")
-    if isinstance(name, str):
-        return (name_in(name),)
-    named = [target.table for target in targets_of_any(operation, request) if target.table]
-    return tuple(dict.fromkeys(named))[:_TABLES_MAX]
-
-
-def row_of(number: int, moment: float, tables: tuple[str, ...], sight: Sight) -> Row:
+def row_of(number: int, moment: float, seen: ObservedRequest) -> ShownRequest:
     """The row of a request."""
-    code, why = _failure(sight.error)
-    sent, is_cut = _kept(sight.request)
-    caller = sight.caller
-    read = write = 0.0
-    for part in sight.bill or _bill_of(sight.error):
-        units = part.table + sum(part.local.values()) + sum(part.global_.values())
-        write += units if part.writes else 0.0
-        read += 0.0 if part.writes else units + part.stream
-    return Row(
+    code, why = _failure(seen.error)
+    sent, is_cut = _shortened(seen.request)
+    record, caller = seen.record, seen.caller
+    return ShownRequest(
         number,
         moment,
-        sight.operation,
-        tables,
+        seen.operation,
+        record.tables[:_TABLES_MAX],
         f"{caller.access_key or 'no key'} · {caller.region}",
-        sight.seconds,
+        seen.seconds,
         code,
         why,
-        sight.by_rule,
-        read,
-        write,
-        sight.counted.read,
-        sight.counted.returned,
-        sight.answer_bytes,
+        seen.by_rule,
+        record.read_units + sum(part.stream for part in seen.bill if not part.writes),
+        record.write_units,
+        record.read_items,
+        record.returned_items,
+        record.answer_bytes,
         caller.attempt,
         sent,
         is_cut,
@@ -306,13 +293,7 @@ def _failure(error: Exception | None) -> tuple[str, str]:
     return error.code, text[:_WHY_CHARACTERS_MAX]
 
 
-def _bill_of(error: Exception | None) -> Bill:
-    """What a refused request consumed."""
-    bill: Bill | None = error.bill if isinstance(error, ServiceError) else None
-    return bill or NO_BILL
-
-
-def _kept(request: Request) -> tuple[bytes, bool]:
+def _shortened(request: Request) -> tuple[bytes, bool]:
     """The JSON of a request, and whether it is only the beginning."""
     is_small = _is_small(request)
     kept = request if is_small else _beginning(request)

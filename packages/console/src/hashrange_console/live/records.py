@@ -9,7 +9,7 @@ from typing import Any, Final
 from hashrange.clock import show_moment
 from hashrange.server.admin.application import subject_of
 from hashrange_console import looks
-from hashrange_console.differences import Change, Changes, changes
+from hashrange_console.differences import AttributeChange, Changes, changes
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.values import Cell, cell
 
@@ -22,7 +22,7 @@ _EXPIRY: Final = "dynamodb.amazonaws.com"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ShownRecord:
     """A record of a stream. `note` says why its differences are not known."""
 
     sequence: str
@@ -134,7 +134,7 @@ async def recent(view: View, reading: Reading, rows_max: int) -> tuple[list[dict
     return list(kept)[::-1], True
 
 
-def row_of(view: View, table: str, record: dict[str, Any]) -> Row:
+def row_of(view: View, table: str, record: dict[str, Any]) -> ShownRecord:
     """The row of a record."""
     body = record["dynamodb"]
     key, old, new = body["Keys"], body.get("OldImage"), body.get("NewImage")
@@ -146,9 +146,9 @@ def row_of(view: View, table: str, record: dict[str, Any]) -> Row:
         has = "new" if old is None else "old"
         note = f"The stream has {has} images only, so what changed is not known. The {has} image:"
         cells = [(name, cell(value)) for name, value in (new or old or {}).items() if name not in key]
-        shown = tuple(Change(name, value, value) for name, value in cells)
+        shown = tuple(AttributeChange(name, value, value) for name, value in cells)
         differences = Changes(shown, has_more=False)
-    return Row(
+    return ShownRecord(
         body["SequenceNumber"],
         show_moment(body["ApproximateCreationDateTime"]),
         event,

@@ -16,7 +16,7 @@ from hashrange.faults.effects import STREAMS
 from hashrange.operations import REGISTRY
 from hashrange_console import looks
 from hashrange_console.live.events import Event
-from hashrange_console.live.feed import ROWS_MAX, SLOW_SECONDS, Feed, Viewer, Wanted
+from hashrange_console.live.feed import ROWS_MAX, SLOW_SECONDS, Feed, RequestFilter, Viewer
 from hashrange_console.live.state import live_of, stream
 from hashrange_console.reach import Refused, View, key_of
 from hashrange_console.values import typed_json
@@ -61,7 +61,7 @@ class _Rows:
     """The source of the stream: rows of the requests with numbers above `after`, or from now on, and how many
     requests there were."""
 
-    def __init__(self, feed: Feed, wanted: Wanted, filters: dict[str, str], after: int | None) -> None:
+    def __init__(self, feed: Feed, wanted: RequestFilter, filters: dict[str, str], after: int | None) -> None:
         self._feed = feed
         self._after = after
         self._viewer = Viewer(wanted)
@@ -93,7 +93,7 @@ def filters_of(view: View) -> dict[str, str]:
     return {name: view.given(name) for name in FILTERS}
 
 
-def wanted_of(view: View) -> Wanted:
+def wanted_of(view: View) -> RequestFilter:
     """The requests that an address asks for. Raises `Refused`."""
     slow = view.given("slow")
     try:
@@ -104,7 +104,7 @@ def wanted_of(view: View) -> Wanted:
         raise Refused(f"{slow!r} is not a number of milliseconds, as 100 is.")
     key = key_of(view.given("key")) if view.given("key") else {}
     operation, table, failed = (view.given(name) for name in ("operation", "table", "failed"))
-    return Wanted(operation, table, bool(failed), slow_seconds, tuple(key.items()))
+    return RequestFilter(operation, table, bool(failed), slow_seconds, tuple(key.items()))
 
 
 def _counted(seen: int, missed: int) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.port import Subject
-from hashrange_console.live.events import Source, Stream, Streams
+from hashrange_console.live.events import EventSource, Stream, Streams
 from hashrange_console.live.feed import Feed
-from hashrange_console.reach import View, session_of
+from hashrange_console.reach import View, console, session_of
 
 
 class Live:
@@ -26,9 +26,9 @@ def live_of(view: View) -> Live:
     return live
 
 
-def stream(view: View, source: Source) -> Stream:
+def stream(view: View, source: EventSource) -> Stream:
     """The stream of a source, for the view's browser."""
-    plane, entry = subject_of(view.request).plane, view.request.app.state.door.entry
+    plane, entry = subject_of(view.request).plane, console(view.request).entry
     session = session_of(view.request)
 
     def is_over() -> bool:

@@ -16,7 +16,7 @@ from hashrange_console.live.records import shards_of
 from hashrange_console.reach import Refused, View
 
 CHECKPOINTS: Final = "hashrange-trigger-checkpoints"
-"""As `hashrange_triggers.checkpoints` has it, which is above the console."""
+"""As `hashrange_triggers.checkpoints` has it, which another ring brings."""
 WAITING_MAX: Final = 200
 """The most changes of a shard that are counted."""
 IDLE_SECONDS: Final = 30.0

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange_console.pages import Change, Page, Part, Question
+from hashrange_console.pages import Action, Page, Part, Question
 from hashrange_console.past import back, table
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}/past", "A table as of a moment, and what has changed.", table.page),
     Question("/console/past/try", "What bringing items back would do.", back.attempt, back.Back),
-    Change("/console/past/back", "Bring items back.", back.bring, back.Back),
+    Action("/console/past/back", "Bring items back.", back.bring, back.Back),
 )

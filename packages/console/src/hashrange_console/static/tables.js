@@ -1,4 +1,4 @@
-// Pages about tables: their forms, demo tables, and what changes by itself.
+// Pages about tables: their forms, the demo table, and what changes by itself.
 
 import { counted, send, snippet } from "./console.js";
 
@@ -92,34 +92,30 @@ document.addEventListener("click", (event) => {
   around.querySelector("[data-more]").focus();
 });
 
-// A demo table: made, then filled step by step, so that its progress is seen.
-for (const button of document.querySelectorAll("[data-demo]")) {
-  button.addEventListener("click", async () => {
-    const state = button.closest("li").querySelector(".filling");
-    for (const other of document.querySelectorAll("[data-demo]")) other.disabled = true;
-    state.before(problem);
-    button.hidden = true;
-    state.hidden = false;
-    state.textContent = "Making the table …";
-    const demo = button.dataset.demo;
-    let step = await send("/console/demo", "started" in button.dataset ? { demo, next: 0 } : { demo });
-    while (step && !step.ready) {
-      const bar = document.createElement("progress");
-      Object.assign(bar, { max: step.count, value: step.next, ariaLabel: "Items written" });
-      state.replaceChildren(bar, ` ${step.next} of ${counted(step.count, "item")}`);
-      if (step.waits) await new Promise((resolve) => setTimeout(resolve, 500));
-      step = await send("/console/demo", { demo, next: step.next });
-    }
-    for (const other of document.querySelectorAll("[data-demo]")) other.disabled = false;
-    state.hidden = !step;
-    button.hidden = Boolean(step);
-    if (!step) return;
-    const link = document.createElement("a");
-    Object.assign(link, { href: step.href, textContent: "open the table" });
-    state.replaceChildren(`${step.count} items are there: `, link);
-    link.focus();
-  });
-}
+// The demo table: made, then filled step by step, so that its progress is seen.
+const demo = document.querySelector("[data-demo]");
+demo?.addEventListener("click", async () => {
+  const state = demo.closest("section").querySelector(".filling");
+  state.before(problem);
+  demo.hidden = true;
+  state.hidden = false;
+  state.textContent = "Making the table …";
+  let step = await send("/console/demo", "started" in demo.dataset ? { next: 0 } : {});
+  while (step && !step.ready) {
+    const bar = document.createElement("progress");
+    Object.assign(bar, { max: step.count, value: step.next, ariaLabel: "Items written" });
+    state.replaceChildren(bar, ` ${step.next} of ${counted(step.count, "item")}`);
+    if (step.waits) await new Promise((resolve) => setTimeout(resolve, 500));
+    step = await send("/console/demo", { next: step.next });
+  }
+  state.hidden = !step;
+  demo.hidden = Boolean(step);
+  if (!step) return;
+  const link = document.createElement("a");
+  Object.assign(link, { href: step.href, textContent: "open the table" });
+  state.replaceChildren(`${step.count} items are there: `, link);
+  link.focus();
+});
 
 // What changes by itself is asked for again, ever more rarely, until nothing changes any more.
 const PAUSE_MAX = 10_000;
@@ -148,7 +144,7 @@ async function follow() {
       else part.replaceChildren(...other.childNodes);
       same = 0;
     }
-    // The forms of a table that was made meanwhile, and the demos of an empty list, come with the whole page.
+    // The forms of a table that was made meanwhile, and the demo table of an empty list, come with the whole page.
     if (forms(page) !== forms(document) && !page.querySelector("[data-busy]")) location.reload();
   }
 }

@@ -5,21 +5,21 @@
     details  what the description of a table does not say
     changes  changes of a table, each a form of a page
     new      a form for a new table
-    demo     tables with some hundred items, for a first look
-    filling  makes and fills them, step by step
+    demo     a table with some hundred items, for a first look
+    filling  makes and fills it, step by step
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hashrange_console.pages import Change, Page, Part
+from hashrange_console.pages import Action, Page, Part
 from hashrange_console.tables import about, changes, filling, new
 
 PARTS: Final[tuple[Part, ...]] = (
     Page("/console/t/{table}/about", "The definition of a table.", about.page),
     *changes.PARTS,
-    Page("/console/new-table", "A form for a new table, and demo tables.", new.page),
-    Change("/console/create-table", "Create a table.", new.create, new.NewTable),
-    Change("/console/demo", "Make a demo table, or write some of its items.", filling.fill, filling.Fill),
+    Page("/console/new-table", "A form for a new table, and the demo table.", new.page),
+    Action("/console/create-table", "Create a table.", new.create, new.NewTable),
+    Action("/console/demo", "Make the demo table, or write some of its items.", filling.fill, filling.Fill),
 )

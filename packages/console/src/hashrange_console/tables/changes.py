@@ -14,7 +14,7 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.server.admin.application import json, read_json
-from hashrange_console.pages import Answer, Change
+from hashrange_console.pages import Action, Answer
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.about import mode_of
 
@@ -239,7 +239,7 @@ def answer(shape: type[Asks]) -> Answer:
     return answered
 
 
-PARTS: Final = tuple(Change(path, about, answer(shape), shape) for path, about, shape in _FORMS)
+PARTS: Final = tuple(Action(path, about, answer(shape), shape) for path, about, shape in _FORMS)
 
 
 def schema(

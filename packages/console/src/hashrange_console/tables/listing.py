@@ -12,7 +12,7 @@ from hashrange.server.admin.application import subject_of
 from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
-from hashrange_console.tables.filling import choices
+from hashrange_console.tables.filling import offered
 
 _EXAMPLE: Final = {
     "TableName": "orders",
@@ -29,7 +29,7 @@ _EXAMPLE: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListedTable:
     """A table in the list. `keys` are the names and types of its keys, `extras` the features that are on."""
 
     name: str
@@ -64,7 +64,7 @@ async def page(view: View) -> Response:
         rows=matching,
         count=len(rows),
         search=search,
-        demos=await choices(view) if not rows and not view.read_only else [],
+        demo=await offered(view) if not rows and not view.read_only else None,
         example=example,
         code=listing,
     )
@@ -82,7 +82,7 @@ async def _overview(view: View) -> list[dict[str, Any]]:
     return tables
 
 
-async def _row(view: View, about: dict[str, Any]) -> Row:
+async def _row(view: View, about: dict[str, Any]) -> ListedTable:
     scope, _, name = about["name"].rpartition("/")
     own = View(view.request, scope)
     try:
@@ -90,7 +90,7 @@ async def _row(view: View, about: dict[str, Any]) -> Row:
     except Refused:
         # Deleted meanwhile.
         described = {}
-    return Row(name, scope, about, keys_of(described), _extras(about))
+    return ListedTable(name, scope, about, keys_of(described), _extras(about))
 
 
 def keys_of(described: dict[str, Any], index: str = "") -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""A form for a new table, the request that it stands for, and the demo tables beside it."""
+"""A form for a new table, the request that it stands for, and the demo table beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hashrange.server.admin.application import json, read_json
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.changes import Part, definitions, projection, schema, throughput
-from hashrange_console.tables.filling import choices
+from hashrange_console.tables.filling import offered
 
 
 class Index(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,12 +48,12 @@ class NewTable(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def page(view: View) -> Response:
-    """The form, and the demo tables."""
+    """The form, and the demo table."""
     return await looks.page(
         "tables/new.html",
         view=view,
         home=view.full_scope,
-        demos=[] if view.read_only else await choices(view),
+        demo=None if view.read_only else await offered(view),
     )
 
 
