@@ -15,8 +15,7 @@ import pytest
 
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Caller, Database
-from hashrange.observing.observed import Active, ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import Active, ObservedRequest, Observer
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to

@@ -18,8 +18,7 @@ import msgspec
 from starlette.responses import Response
 
 from hashrange.clock import Clock, SystemClock, show_moment
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.observing.patterns import Show, key_of
 from hashrange.operations import REGISTRY
 from hashrange.operations.targets import Target, targets_of_any

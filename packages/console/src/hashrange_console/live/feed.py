@@ -20,8 +20,7 @@ import orjson
 
 from hashrange.clock import Clock, SystemClock, show_moment
 from hashrange.errors import AnswerLost, InternalServerError, ServiceError
-from hashrange.observing.observed import ObservedRequest
-from hashrange.observing.observer import Observer
+from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import targets_of_any
 from hashrange.server.admin.attention import Attention
