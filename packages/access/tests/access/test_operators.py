@@ -153,7 +153,7 @@ def test_a_signature_is_for_one_request_only(plane: Plane) -> None:
         ("POST", "/clock", orjson.dumps({"advance": "2d"})),
         ("POST", "/faults", body),
         ("POST", "/clock?more=1", body),
-        ("DELETE", "/clock", body),
+        ("DELETE", "/faults", body),
     ):
         assert plane.send(method, path, sent, headers)[0] == 401
     late = json | signature_headers("POST", f"{plane.url}/clock", body, key, now - 301)
@@ -334,7 +334,7 @@ def test_the_token_comes_before_keys(plane: Plane) -> None:
 def test_a_role_is_one_of_three(wrong: Any) -> None:
     users = copy.deepcopy(USERS)
     users["accounts"]["123456789012"]["users"]["boss"]["admin"] = wrong
-    with pytest.raises(UsersError, match=r"boss\.admin: .* is none of read, write, admin"):
+    with pytest.raises(UsersError, match=r"boss\.admin must be one of read, write, admin"):
         read(users)
 
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from hashrange.cli import main
 from hashrange_access.judging.known import KNOWN_KEYS
-from hashrange_access.users import parsed, read
+from hashrange_access.plain_yaml import parsed
+from hashrange_access.users import read
 
 PAGE = (Path(__file__).resolve().parents[4] / "docs" / "access.md").read_text(encoding="utf-8")
 
