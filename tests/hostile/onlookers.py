@@ -56,7 +56,7 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Insights, Table
 from hashrange.tables.inspection.check import check
-from hashrange_access.judging import Gate
+from hashrange_access.judging.gate import Gate
 from hashrange_access.rates import Limiter
 from hashrange_access.users import read
 from hashrange_console.entities.recorded import Uses

@@ -14,7 +14,7 @@ from hashrange.database import Database
 from hashrange.files.durable import write_durably
 from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
-from hashrange_access.audit import AuditLog
+from hashrange_access.audit.log import AuditLog
 from hashrange_access.keys import sealing
 from hashrange_lab.recordings.recording import recording
 from hashrange_triggers.failures import FailureFile

@@ -24,7 +24,9 @@ from hashrange.faults.armed import Faults
 from hashrange.pace.turns import STEPS_TOGETHER
 from hashrange.server import REQUESTS_LOGGER, running, trace
 from hashrange.watching.sights import Sight
-from hashrange_access.judging import Gate, guard, judge
+from hashrange_access.judging import judge
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.signatures import Verifier
 from hashrange_access.users import read
 from hashrange_lab.behaviour.throttling import Throttling

@@ -48,8 +48,9 @@ from msgspec import Meta, Struct, ValidationError, convert
 from hashrange.files import regular
 from hashrange.server.admin.roles import OPERATOR_ROLES
 from hashrange_access import plain_yaml
-from hashrange_access.policies import Policy, PolicyError, Principal, parse
-from hashrange_access.policies.requests import root_arn
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.requests import Principal, root_arn
 from hashrange_access.roles import (
     DURATION_SECONDS_DEFAULT,
     DURATION_SECONDS_MAX,

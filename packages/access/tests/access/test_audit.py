@@ -27,9 +27,11 @@ from hashrange.cli.admin import bind_admin
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange_access.audit import AuditError, AuditLog, log
+from hashrange_access.audit import log
+from hashrange_access.audit.log import AuditError, AuditLog
 from hashrange_access.commands.serving import opened_log
-from hashrange_access.judging import Gate, guard
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
 from serving import serving
 

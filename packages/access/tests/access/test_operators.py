@@ -18,14 +18,14 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.remote.signing import signature_headers
+from hashrange.cli.remote.signing import Key, signature_headers
 from hashrange.clock import SystemClock, VirtualClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
 from hashrange_access.commands.serving import opened_log
-from hashrange_access.judging import Gate, guard
-from hashrange_access.signatures import Key
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.users import UsersError, read
 
 TOKEN = "0123456789abcdef"
@@ -58,7 +58,7 @@ class Plane(NamedTuple):
         sent = orjson.dumps(body) if body is not None else b""
         headers = {"Content-Type": "application/json"}
         if name:
-            key = Key(f"AKID{name}", secret or f"the-secret-of-{name}")
+            key = Key(f"AKID{name}", secret or f"the-secret-of-{name}", "")
             headers |= signature_headers(method, f"{self.url}{path}", sent, key, SystemClock().now())
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -145,7 +145,7 @@ def test_nobody_else_gets_in(plane: Plane) -> None:
 
 def test_a_signature_is_for_one_request_only(plane: Plane) -> None:
     body = orjson.dumps({"advance": "1d"})
-    key = Key("AKIDwriter", "the-secret-of-writer")
+    key = Key("AKIDwriter", "the-secret-of-writer", "")
     now = SystemClock().now()
     json = {"Content-Type": "application/json"}
     headers = json | signature_headers("POST", f"{plane.url}/clock", body, key, now)

@@ -18,8 +18,8 @@ from hashrange.database import Caller, Database
 from hashrange.errors import ThrottlingException
 from hashrange.server import running
 from hashrange_access import rates
-from hashrange_access.judging import Gate, guard
-from hashrange_access.judging.gate import LimitingGate
+from hashrange_access.judging.gate import Gate, LimitingGate
+from hashrange_access.judging.judging import guard
 from hashrange_access.rates import Limiter
 from hashrange_access.users import UsersError, read
 

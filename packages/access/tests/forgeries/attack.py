@@ -14,10 +14,12 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Call, Wire
-from hashrange_access.judging import Gate, guard
-from hashrange_access.policies import Principal
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
+from hashrange_access.policies.requests import Principal
+from hashrange_access.roles import Identity
 from hashrange_access.signatures import Key, Verifier
-from hashrange_access.users import Identity, Users
+from hashrange_access.users import Users
 
 CHANGES_OF_ONE = 200
 _SHOWN_MAX = 20

@@ -12,19 +12,12 @@ import orjson
 from hashrange_access.judging.judge import WOULD_REFUSE
 from hashrange_access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
 from hashrange_access.plain_yaml import YamlError, parsed
-from hashrange_access.policies import (
-    Attached,
-    Finding,
-    Policy,
-    PolicyError,
-    Principal,
-    Request,
-    Uses,
-    evaluate,
-    lint,
-    parse,
-)
-from hashrange_access.policies.requests import principal_keys
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.evaluation import Attached, evaluate
+from hashrange_access.policies.linting import Finding, lint
+from hashrange_access.policies.requests import Principal, Request, principal_keys
+from hashrange_access.policies.suggesting import Uses
 from hashrange_access.roles import Identity, with_resource
 from hashrange_access.users import UsersError, read
 

@@ -23,9 +23,9 @@ from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
 
 if TYPE_CHECKING:
-    from hashrange_access.audit import AuditLog
+    from hashrange_access.audit.log import AuditLog
     from hashrange_access.judging.gate import Gate
-    from hashrange_access.keys import Vault
+    from hashrange_access.keys.sealing import Vault
     from hashrange_access.rates import Limiter
     from hashrange_access.users import Users
 
@@ -134,7 +134,7 @@ class AccessPart(ServingPart):
 
                 database.observers.guard(LimitingGate(limiter))
         else:
-            from hashrange_access.judging import guard
+            from hashrange_access.judging.judging import guard
 
             guard(database, _gate(starting, limiter))
         if given["audit_log"] is not None:
@@ -161,9 +161,10 @@ def _gate(starting: Starting, limiter: Limiter | None) -> Gate:
     # Imported here, because most servers have no users.
     from hashrange_access.commands.watching import Watcher
     from hashrange_access.directory import Directory
-    from hashrange_access.judging import Gate
-    from hashrange_access.keys import Keyring, VaultError
-    from hashrange_access.sts import Tokens
+    from hashrange_access.judging.gate import Gate
+    from hashrange_access.keys.keyring import Keyring
+    from hashrange_access.keys.sealing import VaultError
+    from hashrange_access.sts.tokens import Tokens
 
     def load() -> Users:
         return _users(given, starting.account_id, separate=database.settings.separate_accounts)
@@ -283,7 +284,7 @@ def _limiter(given: Mapping[str, Any]) -> Limiter | None:
 
 def opened_log(given: Mapping[str, Any], database: Database) -> AuditLog:
     """The log of --audit-log, which must be closed. Raises ClickException."""
-    from hashrange_access.audit import AuditError, AuditLog
+    from hashrange_access.audit.log import AuditError, AuditLog
 
     def key_names(table: str, caller: Caller) -> tuple[str, ...] | None:
         scope = scope_of(caller.account_id, caller.region, database.settings)

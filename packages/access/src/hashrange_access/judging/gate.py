@@ -19,11 +19,12 @@ from hashrange.server.admin.roles import ADMIN, SERVICE
 from hashrange_access.directory import Directory
 from hashrange_access.judging.judge import WOULD_REFUSE, Identified
 from hashrange_access.rates import Limiter
+from hashrange_access.roles import Identity
 from hashrange_access.signatures import Key, Verifier
-from hashrange_access.users import Identity, Users
+from hashrange_access.users import Users
 
 if TYPE_CHECKING:
-    from hashrange_access.keys import Keyring
+    from hashrange_access.keys.keyring import Keyring
     from hashrange_access.sts.tokens import Tokens
 
 _log = logging.getLogger("hashrange.access")
