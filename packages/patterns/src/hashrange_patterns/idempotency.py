@@ -95,9 +95,11 @@ class IdempotencyFlows:
             _address(key),
             update="SET #claim = :claim, #until = :until, #fingerprint = :fingerprint, "
             "#expires_at = :expires_at REMOVE #result",
-            # No item; a claim that ran out; an item that is about to expire; or our own, its answer lost.
-            condition="attribute_not_exists(#fingerprint) OR #expires_at <= :seconds OR #claim = :claim "
-            "OR (attribute_not_exists(#result) AND #until <= :now AND #fingerprint = :fingerprint)",
+            # No item; an item that is about to expire; a claim that ran out; or ours, its answer lost. (Not
+            # a result, even our own: this request may arrive late.)
+            condition="attribute_not_exists(#fingerprint) OR #expires_at <= :seconds OR "
+            "(attribute_not_exists(#result) AND #fingerprint = :fingerprint "
+            "AND (#until <= :now OR #claim = :claim))",
             claim=claim,
             until=(now + self.lease_seconds) * _MILLIS,
             fingerprint=fingerprint,

@@ -273,8 +273,9 @@ class JobFlows:
         claim = self.table.at(
             job.address,
             update="SET #until = :until, #attempts = :next, #claim = :claim",
-            # The claim shows a repeat that an earlier attempt succeeded and its answer was lost.
-            condition=f"({_HELD} AND #until = :seen) OR #claim = :claim",
+            # The claim shows a repeat that an earlier attempt succeeded and its answer was lost; the lease,
+            # that nothing was done with the job since.
+            condition=f"({_HELD} AND #until = :seen) OR (#claim = :claim AND #until = :until)",
             until=until,
             seen=item["until"],
             attempts=attempts,
@@ -298,14 +299,11 @@ class JobFlows:
         return self.runtime.now() * _MILLIS >= until
 
     def _set_until(self, job: Job, until: int, *, uncounted: int | None = None) -> Flow[bool]:
-        set_until = self.table.at(
-            job.address,
-            update="SET #until = :until, #uncounted = :uncounted",
-            condition=_HELD,
-            until=until,
-            uncounted=job.uncounted if uncounted is None else uncounted,
-            attempts=job.attempts,
-        )
+        values = {"until": until, "attempts": job.attempts}
+        if uncounted is not None:  # (only `give_back` counts: an earlier request may arrive after)
+            values["uncounted"] = uncounted
+        update = "SET " + ", ".join(f"#{name} = :{name}" for name in values if name != "attempts")
+        set_until = self.table.at(job.address, update=update, condition=_HELD, **values)
         return (yield from is_met(self.runtime, "update_item", set_until))
 
     def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:

@@ -110,9 +110,11 @@ class LockFlows:
 
         Use the new `Held` from then on.
         """
-        started_at, beat = self.runtime.elapsed(), held.beat + 1
-        update = "SET #beat = :beat, #until = :until"
-        renewed = self._with(held, update=update, condition=_HELD, beat=beat, until=self._wall_end())
+        started_at = self.runtime.elapsed()
+        # A request that arrives late must not undo a later renewal, even one of the same `Held`.
+        beat = max(held.beat + 1, int(started_at * _MILLIS))
+        update, condition = "SET #beat = :beat, #until = :until", f"{_HELD} AND #beat <= :beat"
+        renewed = self._with(held, update=update, condition=condition, beat=beat, until=self._wall_end())
         if not (yield from is_met(self.runtime, "update_item", renewed)):
             return None
         return replace(held, beat=beat, until=started_at + self.lease_seconds)
@@ -159,9 +161,9 @@ class LockFlows:
         taken = self.table.at(
             _address(name),
             update="SET #owner = :owner, #fence = :next, #beat = :zero, #lease = :lease, #until = :until",
-            # (the last: an earlier attempt got the lock, and its answer was lost)
+            # (the last: an earlier attempt got the lock, its answer was lost, and it was not renewed since)
             condition="attribute_not_exists(#fence) OR (#fence = :fence AND #beat = :beat) "
-            "OR #owner = :owner",
+            "OR (#owner = :owner AND #beat = :zero)",
             owner=owner,
             fence=fence,
             beat=beat,

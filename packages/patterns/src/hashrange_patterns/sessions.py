@@ -17,6 +17,7 @@ Refuses to know what a login is.
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import Final
 
 from hashrange_patterns.batches import query_all, write_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.requests import Runtime, failed_members, get, is_met, transact
+from hashrange_patterns.requests import Runtime, failed_members, get, item_that_was_there, request, transact
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 HALF_HOUR_SECONDS: Final = 1_800
@@ -65,8 +66,8 @@ class SessionFlows:
         """
         token = secrets.token_urlsafe(32)
         hashed = _hash(token)
-        now = int(self.runtime.now())
-        ends = now + self.lifetime_seconds
+        now = self.runtime.now()
+        ends = int(now) + self.lifetime_seconds
         session = {
             **self.table.key(_address(hashed)),
             "user": {"S": user},
@@ -85,8 +86,8 @@ class SessionFlows:
         Costs 1 read unit, and a write unit at most once in half of `idle_seconds`.
         """
         address = _address(_hash(token))
+        now = self.runtime.now()  # (an answer may take long, and others use the session meanwhile)
         item = yield from get(self.runtime, self.table, address)
-        now = int(self.runtime.now())
         if not item or int(item["until"]["N"]) <= now:
             return None
         ends = int(item["ends"]["N"])
@@ -126,14 +127,21 @@ class SessionFlows:
         yield from self._delete(by_user)
         return len(by_user)
 
-    def _until(self, now: int, ends: int) -> int:
+    def _until(self, now: float, ends: int) -> int:
         """The end of a session that is used now, and not again."""
-        return min(now + self.idle_seconds + self.idle_seconds // 2, ends)
+        return min(math.ceil(now + 1.5 * self.idle_seconds), ends)
 
     def _prolong(self, address: Address, until: int) -> Flow[bool]:
-        update, condition = "SET #until = :until", "attribute_exists(#pk)"
+        """Let a session last until then at least; False if it was ended meanwhile."""
+        # (this request may arrive after that of a later use)
+        update, condition = "SET #until = :until", "attribute_exists(#pk) AND #until < :until"
         prolonged = self.table.at(address, update=update, condition=condition, until=until)
-        return (yield from is_met(self.runtime, "update_item", prolonged))
+        prolonged["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        try:
+            yield from request(self.runtime, "update_item", prolonged, repeatable=True)
+        except Exception as error:
+            return bool(item_that_was_there(error))
+        return True
 
     def _delete(self, addresses: Iterable[Address]) -> Flow[None]:
         deletes: list[Item] = [{"DeleteRequest": {"Key": self.table.key(address)}} for address in addresses]
