@@ -10,6 +10,8 @@ becomes of the request:
     lost        it is performed, and the answer leaves that open
     late        as failed, but it is performed later: it waited somewhere on its way
 
+`in_thread` makes a flow of the requests that blocking code sends.
+
 A machine of Hypothesis draws who is next, the fate, how much time passes, who dies, and which late request
 arrives. It finds the shortest history that breaks a promise.
 """
@@ -17,7 +19,9 @@ arrives. It finds the shortest history that breaks a promise.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any, Final, TypeAlias, cast
 
 import pytest
@@ -27,9 +31,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from hashrange_patterns import Table
-from hashrange_patterns.flows import Call, Flow, Pause, Step
+from hashrange_patterns.flows import Call, Client, Flow, Pause, Step
 from hashrange_patterns.requests import Runtime, is_passing
-from patterns.faults import answer_of
+from patterns.faults import Intercepted, answer_of
 
 in_process = pytest.mark.parametrize("transport", ["in-process"])
 """Over HTTP a request costs more, and the histories would be the same."""
@@ -44,7 +48,7 @@ BEGINNING: Final = 2_000_000_000.0  # (long after now: a server deletes what exp
 
 
 class Process:
-    """A process: its call under way, if any, and the next step of the call."""
+    """A process: its call under way, if any, which began at `began` or later, and the call's next step."""
 
     def __init__(self, world: Processes) -> None:
         self.world = world
@@ -52,6 +56,7 @@ class Process:
             now=lambda: world.time, elapsed=lambda: world.time, chance=lambda: 0.0, attempts_max=3
         )
         self.is_alive = True
+        self.began = 0.0
         self.flow: Flow[Any] | None = None
         self._then: Callable[[Any], None] = lambda result: None
         self._always: Callable[[], None] = lambda: None
@@ -68,6 +73,7 @@ class Process:
         """Begin a call; `then` gets its result, and `always` is called before, however it ends."""
         assert self.flow is None
         self.flow, self._then, self._always = flow, then, always
+        self.began = self.world.time
         self._go_on(lambda: next(flow))
         self.go_on(how)
 
@@ -86,6 +92,7 @@ class Process:
         assert flow is not None
         if isinstance(self._next, Pause):
             world.time += self._next.seconds
+            world.latest = max(world.latest, world.time)
             self._go_on(lambda: flow.send(None))
         step = self._next
         assert isinstance(step, Call)
@@ -139,7 +146,8 @@ class Processes(RuleBasedStateMachine):
     def __init__(self, client: Any, table: Table, serial: str) -> None:
         super().__init__()
         self.client, self.table, self.serial = client, table, serial
-        self.time = BEGINNING
+        self.time = self.latest = BEGINNING
+        self.passed = 0.0
         self.late: list[Call] = []
         self.processes: list[Any] = [self.process() for _ in range(self.number)]
 
@@ -183,6 +191,10 @@ class Processes(RuleBasedStateMachine):
         seconds = data.draw(st.sampled_from([*self.waits, None]))
         if seconds is not None:
             self.time += seconds
+            self.passed += max(0.0, seconds)
+            self.latest = max(self.latest, self.time)
+            for process in self.processes:
+                process.began = min(process.began, self.time)
         else:
             number = data.draw(st.integers(0, self.number - 1))
             self.processes[number].die()
@@ -192,6 +204,47 @@ class Processes(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_late_request_arrives(self, data: st.DataObject) -> None:
         self.perform(self.late.pop(data.draw(st.integers(0, len(self.late) - 1))))
+
+
+class Killed(BaseException):
+    """Ends the thread of a process that died."""
+
+
+def in_thread(work: Callable[[Client], Any]) -> Flow[Any]:
+    """A flow of the requests that `work` sends by the client it is given; it gives what `work` returns."""
+    sent: SimpleQueue[Call | tuple[Any, BaseException | None]] = SimpleQueue()
+    answers: SimpleQueue[Any] = SimpleQueue()
+
+    class Asking(Intercepted):
+        def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+            sent.put(Call(operation, parameters))
+            answer = answers.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+    def run() -> None:
+        try:
+            sent.put((work(cast(Client, Asking(cast(Any, None)))), None))
+        except BaseException as error:
+            sent.put((None, error))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        while isinstance(step := sent.get(), Call):
+            try:
+                answers.put((yield step))
+            except Exception as error:
+                answers.put(error)
+        if step[1] is not None:
+            raise step[1]
+        return step[0]
+    except GeneratorExit:
+        while thread.is_alive():
+            answers.put(Killed())
+            thread.join(0.001)
+        raise
 
 
 def judge(make: Callable[[str], Processes], steps_max: int = STEPS_MAX) -> None:

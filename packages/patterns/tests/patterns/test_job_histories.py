@@ -28,6 +28,7 @@ class JobHistories(Processes):
     """A queue."""
 
     number = 2
+    waits = 0.5, 3.0, 7.0, 30.0, -3.0
 
     def __init__(self, client: Any, table: Table, serial: str) -> None:
         super().__init__(client, table, serial)
@@ -58,16 +59,16 @@ class JobHistories(Processes):
     @precondition(lambda self: self.free)
     @rule(data=st.data(), how=HOW)
     def take(self, data: st.DataObject, how: How) -> None:
-        process, began = data.draw(st.sampled_from(self.free)), self.time
+        process = data.draw(st.sampled_from(self.free))
 
         def taken(job: Job | None) -> None:
             if job is None:
                 return
             assert job.attempts > self.attempts[job.id]
-            assert all(one.until <= self.time for one in self.processes if one.job and one.job.id == job.id)
+            assert all(one.until <= self.latest for one in self.processes if one.job and one.job.id == job.id)
             assert job.id not in self.ended
             self.attempts[job.id] = job.attempts
-            process.job, process.until = job, began + LEASE
+            process.job, process.until = job, process.began + LEASE
 
         process.begin(how, self.flows.take(), taken)
 
@@ -78,20 +79,20 @@ class JobHistories(Processes):
         what=st.sampled_from(["extend", "extend", "done", "done with results", "retry", "give back"]),
     )
     def work(self, data: st.DataObject, how: How, what: str) -> None:
-        process, began = data.draw(st.sampled_from(self.at_work)), self.time
+        process = data.draw(st.sampled_from(self.at_work))
         job, until = process.job, process.until
 
         def kept(still: bool) -> None:
             """Whoever has a job loses it when the lease is over, and not before."""
-            assert still or until <= self.time
+            assert still or until <= self.latest
             if what == "extend":
-                process.job, process.until = (job, began + LEASE) if still else (None, until)
+                process.job, process.until = (job, process.began + LEASE) if still else (None, until)
             elif still:
                 self.ended.add(job.id)
                 self.written |= {job.id} if "results" in what else set()
 
         def given(_: None) -> None:
-            self.given_back[job.id] += self.time < until
+            self.given_back[job.id] += self.latest < until
 
         if what == "extend":
             process.begin(how, self.flows.extend(job), kept)
@@ -113,7 +114,7 @@ class JobHistories(Processes):
         for one in dead:
             assert one.attempts - self.given_back[one.id] >= self.attempts_max
         left = {one.id for one in dead}
-        self.time += LEASE + 3.0
+        self.time = self.latest + LEASE + 3.0
         while job := self.perform_all(self.flows.take()):
             assert self.perform_all(self.flows.done(job, self.result(job)))
             assert job.id not in self.ended
