@@ -134,8 +134,9 @@ class SessionFlows:
     def _prolong(self, address: Address, until: int) -> Flow[bool]:
         """Let a session last until then at least; False if it was ended meanwhile."""
         # (this request may arrive after that of a later use)
-        update, condition = "SET #until = :until", "attribute_exists(#pk) AND #until < :until"
-        prolonged = self.table.at(address, update=update, condition=condition, until=until)
+        prolonged = self.table.at(
+            address, update="SET #until = :until", condition="#until < :until", until=until
+        )
         prolonged["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         try:
             yield from request(self.runtime, "update_item", prolonged, repeatable=True)

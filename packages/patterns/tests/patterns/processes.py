@@ -40,7 +40,12 @@ in_process = pytest.mark.parametrize("transport", ["in-process"])
 HISTORIES: Final = int(os.environ.get("HASHRANGE_PATTERN_ROUNDS", "0")) or 25
 STEPS_MAX: Final = 60
 FATES: Final = ("answered", "slow", "refused", "failed", "lost", "late")
-HOW: Final = st.tuples(st.lists(st.sampled_from(FATES), max_size=4), st.booleans())
+HOW: Final = st.builds(
+    lambda well, faults, ends: (["answered"] * well + faults, ends),
+    st.integers(0, 2),
+    st.one_of(st.sampled_from(FATES).map(lambda fate: [fate]), st.lists(st.sampled_from(FATES), max_size=3)),
+    st.booleans(),
+)
 """How far a call goes: the fates of its next requests, and whether it ends then, without more faults."""
 How: TypeAlias = tuple[list[str], bool]
 CALM: Final[How] = [], True
@@ -53,7 +58,7 @@ class Process:
     def __init__(self, world: Processes) -> None:
         self.world = world
         self.runtime = Runtime(
-            now=lambda: world.time, elapsed=lambda: world.time, chance=lambda: 0.0, attempts_max=3
+            now=lambda: world.time, elapsed=lambda: world.time, chance=lambda: 0.0, attempts_max=2
         )
         self.is_alive = True
         self.began = 0.0

@@ -29,7 +29,7 @@ class Contender(Process):
             now=lambda: world.time + self.wall,
             elapsed=lambda: world.time + 1e6 * wall,
             chance=lambda: 0.5,
-            attempts_max=3,
+            attempts_max=2,
         )
         self.locks = LockFlows(world.table, LEASE, POLL, SKEW, self.runtime)
         self.held: Held | None = None

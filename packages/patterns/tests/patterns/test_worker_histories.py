@@ -51,7 +51,7 @@ class WorkerHistories(Processes):
             now=lambda: self.time,
             elapsed=lambda: self.latest,
             chance=lambda: 0.0,
-            attempts_max=3,
+            attempts_max=2,
             pause_seconds=0.0,
         )
 
@@ -108,19 +108,23 @@ class WorkerHistories(Processes):
 
     def teardown(self) -> None:
         self.quiet()
+        self.put_aside_rightly(self.passed // LEASE)
         for _ in range(2 * self.attempts_max + 2):
             self.time = self.latest = self.latest + LEASE + 100.0
             step = self.worker(self.client, self.process())
             while step():
                 pass
-        jobs = self.jobs(self.client)
-        dead = {one.payload: one for one in jobs.dead()}
-        assert jobs.waiting(at_most=1) == 0
-        assert self.put <= dead.keys() | self.done()
-        for body, one in dead.items():
+        dead = self.put_aside_rightly(self.passed // LEASE + 1)
+        assert self.jobs(self.client).waiting(at_most=1) == 0
+        assert self.put <= dead | self.done()
+
+    def put_aside_rightly(self, lapses: float) -> set[str]:
+        """The events that were put aside, after all attempts; healthy ones if their leases ended as often."""
+        dead = self.jobs(self.client).dead()
+        for one in dead:
             assert one.attempts >= self.attempts_max
-            # (a healthy event is put aside if the lease was over each time)
-            assert body.startswith("poison") or self.passed // LEASE + 1 >= self.attempts_max
+            assert one.payload.startswith("poison") or lapses >= self.attempts_max
+        return {one.payload for one in dead}
 
     def done(self) -> set[str]:
         """The events that were handled."""
