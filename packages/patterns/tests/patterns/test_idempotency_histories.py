@@ -13,6 +13,7 @@ from hashrange_patterns.idempotency import IdempotencyFlows
 from hashrange_patterns.requests import failed_members, transact
 from hashrange_patterns.tables import Address
 from patterns.processes import HOW, How, Process, Processes, in_process, judge
+from patterns.steps import Fate
 
 LEASE = 5.0
 
@@ -92,13 +93,12 @@ class IdempotencyHistories(Processes):
             return False
         return True
 
-    def teardown(self) -> None:
-        self.quiet()
-        self.time += LEASE
-        last = self.perform_all(self.store.begin(self.serial, "body"))
+    def verdict(self) -> None:
+        self.passes(LEASE)
+        last = self.steps.alone(self.store.begin(self.serial, "body"))
         if last.result is None:
             assert self.result is None
-            assert self.perform_all(self.pay(last, "the last"))
+            assert self.steps.alone(self.pay(last, "the last"))
         else:
             self.saw(last.result)
         item = self.client.get_item(TableName=self.table.name, Key=self.table.key(self.paid)).get("Item")
@@ -109,21 +109,21 @@ class IdempotencyHistories(Processes):
 def test_a_request_that_arrives_late_does_not_take_the_result_away(client: Any, table: Table) -> None:
     world = IdempotencyHistories(client, table, "late")
     started: list[Started] = []
-    world.processes[0].begin((["late"], True), world.store.begin("late"), started.append)
-    assert world.perform_all(world.store.finish(started[0], "done"))
+    world.processes[0].begin(([Fate.LATE], True), world.store.begin("late"), started.append)
+    assert world.steps.alone(world.store.finish(started[0], "done"))
     world.quiet()
-    assert world.perform_all(world.store.begin("late")).result == "done"
+    assert world.steps.alone(world.store.begin("late")).result == "done"
 
 
 @in_process
 def test_a_lost_answer_locks_nobody_out(client: Any, table: Table) -> None:
     world = IdempotencyHistories(client, table, "lost")
     started: list[Started] = []
-    world.processes[0].begin((["lost"], True), world.store.begin("lost"), started.append)
-    world.processes[0].begin((["lost"], True), world.store.finish(started[0], "done"))
-    assert world.perform_all(world.store.begin("lost")).result == "done"
+    world.processes[0].begin(([Fate.LOST], True), world.store.begin("lost"), started.append)
+    world.processes[0].begin(([Fate.LOST], True), world.store.finish(started[0], "done"))
+    assert world.steps.alone(world.store.begin("lost")).result == "done"
 
 
 @in_process
 def test_what_a_request_does_in_the_table_is_done_once(client: Any, table: Table) -> None:
-    judge(lambda serial: IdempotencyHistories(client, table, serial))
+    judge(lambda serial: IdempotencyHistories(client, table, serial), client)

@@ -13,6 +13,7 @@ from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.jobs import JobFlows
 from hashrange_patterns.tables import Address
 from patterns.processes import HOW, How, Process, Processes, in_process, judge
+from patterns.steps import Fate
 
 LEASE = 5.0
 
@@ -108,20 +109,19 @@ class JobHistories(Processes):
             results = [self.result(job)] if "results" in what else []
             process.begin(how, self.flows.done(job, *results), kept)
 
-    def teardown(self) -> None:
-        self.quiet()
-        dead = self.perform_all(self.flows.dead())
+    def verdict(self) -> None:
+        dead = self.steps.alone(self.flows.dead())
         for one in dead:
             assert one.attempts - self.given_back[one.id] >= self.attempts_max
         left = {one.id for one in dead}
-        self.time = self.latest + LEASE + 3.0
-        while job := self.perform_all(self.flows.take()):
-            assert self.perform_all(self.flows.done(job, self.result(job)))
+        self.passes(self.latest - self.time + LEASE + 3.0)
+        while job := self.steps.alone(self.flows.take()):
+            assert self.steps.alone(self.flows.done(job, self.result(job)))
             assert job.id not in self.ended
             self.written.add(job.id)
             left.add(job.id)
-        left |= {one.id for one in self.perform_all(self.flows.dead())}
-        assert self.perform_all(self.flows.waiting(at_most=1)) == 0
+        left |= {one.id for one in self.steps.alone(self.flows.dead())}
+        assert self.steps.alone(self.flows.waiting(at_most=1)) == 0
         assert self.put_ids <= self.asked_to_end | left
         for identifier in self.attempts:
             key = self.table.key(self.at(identifier))
@@ -152,21 +152,20 @@ def test_a_late_request_undoes_no_later_one(client: Any, table: Table) -> None:
     world.begin(attempts_max=1)
     flows, worker = world.flows, world.processes[0]
     taken: list[Job] = []
-    world.perform_all(flows.put("payload"))
-    worker.begin((["answered", "late"], True), flows.take(), taken.append)
-    world.time += 4.0
-    worker.begin((["late"], True), flows.extend(taken[0]))
-    claim, extension = world.late
-    world.perform(claim)
-    world.time += 4.0
-    assert world.perform_all(flows.take()) is None  # (the lease was extended)
-    world.perform_all(flows.give_back(taken[0]))
-    world.perform(extension)
-    world.time += LEASE
-    again = world.perform_all(flows.take())
+    world.steps.alone(flows.put("payload"))
+    worker.begin(([Fate.ANSWERED, Fate.LATE], True), flows.take(), taken.append)
+    world.passes(4.0)
+    worker.begin(([Fate.LATE], True), flows.extend(taken[0]))
+    world.steps.deliver(0)
+    world.passes(4.0)
+    assert world.steps.alone(flows.take()) is None  # (the lease was extended)
+    world.steps.alone(flows.give_back(taken[0]))
+    world.steps.deliver(0)
+    world.passes(LEASE)
+    again = world.steps.alone(flows.take())
     assert (again.attempts, again.uncounted) == (2, 1)
 
 
 @in_process
 def test_no_job_is_lost_and_results_are_written_once(client: Any, table: Table) -> None:
-    judge(lambda serial: JobHistories(client, table, serial))
+    judge(lambda serial: JobHistories(client, table, serial), client)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from hashrange_patterns import Held, Table
-from hashrange_patterns.flows import Call
 from hashrange_patterns.locks import LockFlows
 from hashrange_patterns.requests import Runtime
 from hashrange_patterns.tables import Address
 from patterns.processes import HOW, How, Process, Processes, in_process, judge
+from patterns.steps import Fate
 
 LEASE, POLL, SKEW = 5.0, 1.0, 3.0
 WALL = st.sampled_from([-1.4, 0.0, 1.4])
@@ -86,8 +86,9 @@ class LockHistories(Processes):
         else:
             report = {**self.table.key(Address("REPORT", self.serial)), "fence": {"N": str(held.fence)}}
             put = {"Put": {"TableName": self.table.name, "Item": report}}
-            call = Call("transact_write_items", {"TransactItems": [process.locks.member(held), put]})
-            if isinstance(self.perform(call), Exception):
+            try:
+                self.client.transact_write_items(TransactItems=[process.locks.member(held), put])
+            except self.client.exceptions.TransactionCanceledException:
                 assert not process.believes
             else:
                 assert held.fence >= self.written
@@ -97,41 +98,40 @@ class LockHistories(Processes):
     def a_wall_clock_jumps(self, number: int, wall: float) -> None:
         self.processes[number].wall = wall
 
-    def teardown(self) -> None:
-        self.quiet()
-        self.time += LEASE + SKEW + 2 * 1.4 + 0.001
+    def verdict(self) -> None:
+        self.passes(LEASE + SKEW + 2 * 1.4 + 0.001)
         fresh = Contender(self, -1.4)
-        assert self.perform_all(fresh.locks.acquire(self.name)) is not None
+        assert self.steps.alone(fresh.locks.acquire(self.name)) is not None
 
 
 @in_process
 def test_a_late_request_undoes_no_later_one(client: Any, table: Table) -> None:
     world = LockHistories(client, table, "late")
     holder, other = world.processes[:2]
-    holder.begin((["answered", "late", "answered"], True), holder.locks.acquire("late"), holder.got)
+    holder.begin(([Fate.ANSWERED, Fate.LATE, Fate.ANSWERED], True), holder.locks.acquire("late"), holder.got)
     for _ in range(3):
-        world.time += 4.0
-        holder.begin((["late", "answered"], True), holder.locks.renew(holder.held), holder.got)
+        world.passes(4.0)
+        holder.begin(([Fate.LATE, Fate.ANSWERED], True), holder.locks.renew(holder.held), holder.got)
     assert holder.believes
-    for late in world.late:
-        world.perform(late)
-        assert world.perform_all(other.locks.acquire("late")) is None
-        assert world.perform_all(Contender(world).locks.acquire("late")) is None
+    while world.steps.late:
+        world.steps.deliver(0)
+        assert world.steps.alone(other.locks.acquire("late")) is None
+        assert world.steps.alone(Contender(world).locks.acquire("late")) is None
 
 
 @in_process
-@pytest.mark.parametrize("fates", [["lost"], ["answered", "lost"]])
+@pytest.mark.parametrize("fates", [[Fate.LOST], [Fate.ANSWERED, Fate.LOST]])
 def test_a_lost_answer_locks_nobody_out(client: Any, table: Table, fates: list[str]) -> None:
     world = LockHistories(client, table, "lost")
     holder, other = world.processes[:2]
     holder.begin((fates, True), holder.locks.acquire("lost"), holder.got)
     first = holder.held
     assert first is not None
-    holder.begin((["lost"], True), holder.locks.release(first))
-    second = world.perform_all(other.locks.acquire("lost"))
+    holder.begin(([Fate.LOST], True), holder.locks.release(first))
+    second = world.steps.alone(other.locks.acquire("lost"))
     assert second.fence == first.fence + 1
 
 
 @in_process
 def test_one_process_holds_a_lock_and_the_dead_do_not(client: Any, table: Table) -> None:
-    judge(lambda serial: LockHistories(client, table, serial))
+    judge(lambda serial: LockHistories(client, table, serial), client)

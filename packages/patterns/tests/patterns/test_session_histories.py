@@ -12,6 +12,7 @@ from hypothesis.stateful import precondition, rule
 from hashrange_patterns import Session, Table
 from hashrange_patterns.sessions import SessionFlows
 from patterns.processes import CALM, HOW, How, Processes, in_process, judge
+from patterns.steps import Fate
 
 IDLE, LIFETIME = 10, 60
 
@@ -97,15 +98,14 @@ class SessionHistories(Processes):
         """When a session ends that was used until now."""
         return math.ceil(self.time + 1.5 * IDLE)
 
-    def teardown(self) -> None:
-        self.quiet()
+    def verdict(self) -> None:
         for known in self.known:
-            session = self.perform_all(self.flows.get(known.token))
+            session = self.steps.alone(self.flows.get(known.token))
             assert not (known.ended and session)
             assert session or known.ending or self.time >= min(known.least, known.ends - 1)
-        self.perform_all(self.flows.end_all(self.serial))
+        self.steps.alone(self.flows.end_all(self.serial))
         for known in self.known:
-            assert self.perform_all(self.flows.get(known.token)) is None
+            assert self.steps.alone(self.flows.get(known.token)) is None
         left = self.client.query(**self.table.query(f"SESSIONS#{self.serial}"), ConsistentRead=True)
         assert left["Count"] == 0
 
@@ -113,18 +113,18 @@ class SessionHistories(Processes):
 @in_process
 def test_of_two_uses_the_later_one_counts(client: Any, table: Table) -> None:
     world = SessionHistories(client, table, "two")
-    world.time += 0.6
-    token = world.perform_all(world.flows.begin("two"))
-    world.time += 6.0
+    world.passes(0.6)
+    token = world.steps.alone(world.flows.begin("two"))
+    world.passes(6.0)
     slow = world.processes[0]
-    slow.begin((["answered"], False), world.flows.get(token))
-    world.time += 8.0
-    assert world.perform_all(world.flows.get(token))
+    slow.begin(([Fate.ANSWERED], False), world.flows.get(token))
+    world.passes(8.0)
+    assert world.steps.alone(world.flows.get(token))
     slow.go_on(CALM)
-    world.time += 9.9
-    assert world.perform_all(world.flows.get(token))
+    world.passes(9.9)
+    assert world.steps.alone(world.flows.get(token))
 
 
 @in_process
 def test_a_session_lasts_from_its_last_use_until_it_is_ended(client: Any, table: Table) -> None:
-    judge(lambda serial: SessionHistories(client, table, serial))
+    judge(lambda serial: SessionHistories(client, table, serial), client)

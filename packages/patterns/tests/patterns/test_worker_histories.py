@@ -91,8 +91,7 @@ class WorkerHistories(Processes):
     @rule(data=st.data(), how=HOW, kind=st.sampled_from(["event", "event", "poison"]))
     def an_event_is_put(self, data: st.DataObject, how: How, kind: str) -> None:
         body = f"{kind} {next(self.numbers)}"
-        self.time += 0.01  # (events of one moment have no certain order)
-        self.latest = max(self.latest, self.time)
+        self.passes(0.01)  # (events of one moment have no certain order)
         put = in_thread(lambda client: self.putting(client, body))
         data.draw(st.sampled_from(self.idle)).begin(how, put, lambda _: self.put.add(body))
 
@@ -106,15 +105,15 @@ class WorkerHistories(Processes):
 
         process.begin(how, in_thread(lambda client: self.worker(client, process)()), always=over)
 
-    def teardown(self) -> None:
-        self.quiet()
-        self.put_aside_rightly(self.passed // LEASE)
+    def verdict(self) -> None:
+        lapses = self.passed // LEASE
+        self.put_aside_rightly(lapses)
         for _ in range(2 * self.attempts_max + 2):
-            self.time = self.latest = self.latest + LEASE + 100.0
+            self.passes(self.latest - self.time + LEASE + 100.0)
             step = self.worker(self.client, self.process())
             while step():
                 pass
-        dead = self.put_aside_rightly(self.passed // LEASE + 1)
+        dead = self.put_aside_rightly(lapses + 1)
         assert self.jobs(self.client).waiting(at_most=1) == 0
         assert self.put <= dead | self.done()
 
@@ -156,4 +155,4 @@ class JobWorkerHistories(WorkerHistories):
 def test_no_event_is_lost_nor_put_aside_without_reason(
     client: Any, table: Table, histories: type[WorkerHistories]
 ) -> None:
-    judge(lambda serial: histories(client, table, serial))
+    judge(lambda serial: histories(client, table, serial), client)
