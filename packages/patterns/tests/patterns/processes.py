@@ -28,7 +28,9 @@ in_process = pytest.mark.parametrize("transport", ["in-process"])
 SLOW: Final = "performed, and answered later"
 Fates: TypeAlias = list[Fate | str]
 How: TypeAlias = tuple[Fates, bool]
-_FAULTS: Final = st.sampled_from([Fate.ANSWERED, SLOW, *list(Fate)[1:]])
+_FAULTS: Final = st.sampled_from(
+    [Fate.ANSWERED, SLOW, Fate.REFUSED, Fate.FAILED, Fate.LOST, Fate.LATE, Fate.PART]
+)
 HOW: Final = st.builds(
     lambda well, faults, ends: ([Fate.ANSWERED] * well + faults, ends),
     st.integers(0, 2),

@@ -108,7 +108,7 @@ def test_what_keeps_failing_is_put_aside_and_replayed(client: Any, table: Table)
     assert jobs.dead() == []
 
 
-def test_the_outbox(client: Any, table: Table) -> None:
+def test_a_job_exists_if_and_only_if_its_transaction_was_committed(client: Any, table: Table) -> None:
     """A job exists if and only if the transaction that it is a member of was committed."""
     jobs = Jobs(client, table, "mail")
     order = {

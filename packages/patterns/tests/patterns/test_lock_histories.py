@@ -133,5 +133,5 @@ def test_a_lost_answer_locks_nobody_out(client: Any, table: Table, fates: list[s
 
 
 @in_process
-def test_one_process_holds_a_lock_and_the_dead_do_not(client: Any, table: Table) -> None:
+def test_one_process_at_most_believes_that_it_holds_a_lock(client: Any, table: Table) -> None:
     judge(lambda serial: LockHistories(client, table, serial), client)
