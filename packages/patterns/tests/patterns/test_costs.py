@@ -14,7 +14,7 @@ from patterns.costs import COUNTER_ROWS, ENTITY_ROWS, FEED_ROWS, GUARD_ROWS, Row
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "costs.md"
 
 
-@pytest.mark.skipif(bool(OTHER_ENDPOINT) and not ON_AWS, reason="others report units that AWS does not charge")
+@pytest.mark.skipif(bool(OTHER_ENDPOINT) and not ON_AWS, reason="others report other units than AWS")
 @pytest.mark.parametrize("row", COUNTER_ROWS + FEED_ROWS + ENTITY_ROWS + GUARD_ROWS, ids=lambda row: row.text)
 def test_a_row_says_what_is_measured(client: Any, table: Table, row: Row) -> None:
     if "Approximate" in row.text:

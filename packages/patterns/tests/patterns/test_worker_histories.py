@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from hashrange_patterns import Job, Jobs, JobWorker, Runtime, Table, TableEvents, Worker
+from hashrange_patterns import Job, Jobs, JobWorker, Runtime, Table, TableEvents, Unreachable, Worker
 from hashrange_patterns.flows import Client
 from hashrange_patterns.tables import Address
 from patterns.processes import HOW, How, Process, Processes, in_process, in_thread, judge
@@ -31,6 +31,7 @@ class WorkerHistories(Processes):
 
     number = 2
     waits = 500.0, 2_000.0, 4_000.0, -1_000.0
+    expected = (Unreachable,)
 
     def __init__(self, client: Any, table: Table, serial: str) -> None:
         super().__init__(client, table, serial)
