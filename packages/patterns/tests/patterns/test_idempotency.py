@@ -1,7 +1,4 @@
-"""Idempotent handlers: by example, and by random rounds.
-
-The rounds have workers that die, lost answers and claims that run out.
-"""
+"""Idempotent handlers, by example."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Jobs: by example, and by random rounds.
-
-The rounds have workers that die, faults, lost answers and leases that run out.
-"""
+"""Jobs, by example."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Locks: by example, and by random rounds.
-
-The rounds have clocks that differ, holders that die or sleep, and lost answers.
-"""
+"""Locks, by example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: by example, and by random rounds in which an ended session must stay ended."""
+"""Sessions, by example."""
 
 from __future__ import annotations
 
