@@ -24,7 +24,7 @@ from hashrange.client import connect
 from hashrange.database import Database
 from hashrange.protocol import ADMIN_HEADER
 from hashrange_lab.loads import sending
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 
 KEY = '{"pk": {"S": "a"}}'
 ORDERS: Any = {
@@ -210,7 +210,7 @@ def test_a_plane_is_asked_only_of_a_server_that_has_one(hostile: Hostile, kind: 
 
 
 def record(path: Path) -> None:
-    with Database.in_memory() as database, recording(database, path):
+    with Database.in_memory() as database, Recording(database, path):
         client = connect(database)
         client.create_table(**ORDERS)
         client.put_item(TableName="orders", Item={"pk": {"S": "a"}})

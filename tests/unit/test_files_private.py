@@ -16,7 +16,7 @@ from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
 from hashrange_access.audit import AuditLog
 from hashrange_access.keys import sealing
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 from hashrange_triggers.failures import FailureFile
 
 SOURCES = Path(__file__).parents[2] / "src" / "hashrange"
@@ -51,7 +51,7 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
     with Database.in_memory(settings=settings, clock=ManualClock()) as database:
         database.execute("CreateTable", dict(CREATE))
         database.settle()
-        with recording(database, tmp_path / "recording"):
+        with Recording(database, tmp_path / "recording"):
             database.execute("PutItem", {"TableName": "table", "Item": {"p": {"S": "rosebud"}}})
         database.execute("UpdateContinuousBackups", dict(RECOVERABLE))
         arn = "arn:aws:dynamodb:us-east-1:000000000000:table/table"

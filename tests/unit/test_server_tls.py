@@ -30,7 +30,7 @@ from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
 from hashrange_access.judging import Gate, guard
 from hashrange_access.users import read
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 
 EVENTS = {
     "TableName": "events",
@@ -423,7 +423,7 @@ def test_loads_trust_the_authorities_of_the_environment(
     monkeypatch.setenv("AWS_CA_BUNDLE", str(files.ca))
     with running(database, certificates=files.certificates()) as endpoint:
         recorded = tmp_path / "recorded"
-        with recording(database, recorded):
+        with Recording(database, recorded):
             loaded = run(["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint])
         assert loaded.exit_code == 0, loaded.output
         arguments = ["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint]

@@ -17,10 +17,9 @@ from hashrange.faults import throttle
 from hashrange.prices import published
 from hashrange.server import running
 from hashrange_lab.money import meter
-from hashrange_lab.money.advice import advise
+from hashrange_lab.money.advice import advise, filtered_attribute
 from hashrange_lab.money.agents import tag
-from hashrange_lab.money.counts import Counted, Row
-from hashrange_lab.money.patterns import filtered_attribute, text_of
+from hashrange_lab.money.counts import Counted, Usage
 from hashrange_lab.money.statement import Statement
 from hashrange_lab.money.stored import stored
 from watched import Clients, create
@@ -142,25 +141,6 @@ def ask(database: Database, app: str | None) -> None:
 )
 def test_the_tag_of_a_user_agent(agent: str, expected: str) -> None:
     assert tag(agent) == expected
-
-
-@pytest.mark.parametrize(
-    ("request_", "expected"),
-    [
-        ({}, ""),
-        ({"KeyConditionExpression": "#p =  :p", "ExpressionAttributeNames": {"#p": "pk"}}, "pk = :p"),
-        ({"FilterExpression": "a = :a", "KeyConditionExpression": "p = :p"}, "p = :p; filter a = :a"),
-        ({"UpdateExpression": "SET a = :a", "ConditionExpression": "b = :b"}, "SET a = :a; if b = :b"),
-        ({"ScanFilter": {"a": {}, "b": {}}}, "filter a, b"),
-        ({"Statement": "SELECT * FROM \"t1\" WHERE a = 'it''s' AND b > -1.5e3"}, None),
-        ({"Statement": 7, "FilterExpression": 7, "ExpressionAttributeNames": 7}, ""),
-        ({"FilterExpression": "#a = :a", "ExpressionAttributeNames": {}}, "filter #a = :a"),
-        ({"FilterExpression": "x" * 400}, "filter " + "x" * 292 + "…"),
-    ],
-)
-def test_the_text_of_a_pattern(request_: Any, expected: str | None) -> None:
-    wanted = 'SELECT * FROM "t1" WHERE a = ? AND b > ?' if expected is None else expected
-    assert text_of(request_) == wanted
 
 
 def test_the_attribute_of_a_filter() -> None:
@@ -362,7 +342,7 @@ def test_rare_requests_give_no_advice(client: Any, counting: meter.Meter) -> Non
 
 def test_advice_on_retries(counting: meter.Meter) -> None:
     counted = counting.counted("us-east-1")
-    counted.rows = [Row("orders", "", "PutItem", "x", 20, 0, 40, retried=15)]
+    counted.rows = [Usage("orders", "", "PutItem", "x", 20, 0, 40, retried=15)]
     [piece] = advise(Statement(counted, US_EAST))
     assert piece.text.startswith("Repeated attempts consume 38% of the units of orders")
     assert piece.basis == "15 of 40 units are those of second and later attempts."

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.remote.asking import Plane, ask, plane_options
-from hashrange_lab.commands.serving import VALUES
+from hashrange_lab.recordings.lines import VALUES
 
 _EPILOG: Final = """\b
 Examples:

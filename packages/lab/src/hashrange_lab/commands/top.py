@@ -168,9 +168,7 @@ def lines(picture: dict[str, Any], by: str) -> list[str]:
     width = max(
         min(max([len(_value(row["key"])) for row in picture["keys"]]), _KEY_COLUMNS), len("partition key")
     )
-    shown.append(
-        f"{'partition key'.ljust(width)}  {'table'.ljust(_PLACE_COLUMNS)}   reads  writes  thrott"
-    )
+    shown.append(f"{'partition key'.ljust(width)}  {'table'.ljust(_PLACE_COLUMNS)}   reads  writes  thrott")
     for row in picture["keys"]:
         numbers = "  ".join(_rate(count).rjust(6) for count in _counts(row))
         place = _cut(_place(row), _PLACE_COLUMNS).ljust(_PLACE_COLUMNS)

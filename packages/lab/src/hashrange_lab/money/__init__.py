@@ -2,7 +2,6 @@
 
     meter      counts what requests consume, while it is on
     counts     what was counted
-    patterns   the access pattern of a request: its expressions without the values
     agents     who sends a request
     stored     what the tables store
 
