@@ -254,12 +254,12 @@ class Watched(Side):
         observers.observe(self.feed)
         Uses(Subject(database, self.plane, _settle), self.clock).start()
         key = tuple(seeds.ITEM[name] for name in ("pk", "sk"))
-        for wanted in (
+        for chosen in (
             RequestFilter(),
             RequestFilter(table=seeds.MAIN),
             RequestFilter(key=tuple(zip(("pk", "sk"), key, strict=True))),
         ):
-            self.feed.open(Viewer(wanted), 0)
+            self.feed.open(Viewer(chosen), 0)
         observers.number_connections(self.plane.number_connections)
         self.recording = Recording(database, folder / "recording", hashed=hashed)
         self.recording.begin()
