@@ -12,7 +12,7 @@
     eventual     reads of the past, for reads without ConsistentRead
 
 All of it follows the database's clock, so a test decides when seconds pass. While the lab is off, it does not
-observe the database's requests. docs/lab.md describes it.
+observe the database's requests. docs/lab.md of this package describes the lab.
 """
 
 from __future__ import annotations

@@ -42,8 +42,7 @@ class LabServing(ServingPart):
             "--record",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="Record all requests in a new file. `hashrange replay` sends them again; see docs/load.md.  "
-            "[default: none]",
+            help="Record all requests in a new file. `hashrange replay` sends them again.  [default: none]",
         ),
         option(
             "--record-values",

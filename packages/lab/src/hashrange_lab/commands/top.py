@@ -31,7 +31,8 @@ Examples:
   hashrange top --once --json | jq '.keys[0]'
 
 Each item that a request names counts once; a key is a partition key, of a table or a global index. The server
-counts while somebody looks: this command, or the console's page of the heat. docs/load.md has more."""
+counts while somebody looks: this command, or the console's page of the heat. The page "Load and
+recordings" has more."""
 
 
 @click.command("top", epilog=_EPILOG)
