@@ -158,9 +158,12 @@ def test_minutes_and_throttled_requests(client: Any, database: Database, countin
     database.faults.add(throttle("GetItem"))
     with pytest.raises(client.exceptions.ProvisionedThroughputExceededException):
         client.get_item(TableName="orders", Key=KEY)
+    database.faults.add("BatchGetItem unprocessed")
+    keys: Any = [KEY, KEY | {"sk": {"N": "2"}}]
+    assert client.batch_get_item(RequestItems={"orders": {"Keys": keys}})["UnprocessedKeys"]
     series = {part.index: part.minutes for part in counting.counted("us-east-1").series}
     shown = [(minute.at, minute.reads, minute.writes, minute.throttled) for minute in series[""]]
-    assert shown == [(1_767_225_600, 0, 2, 0), (1_767_225_660, 0.5, 0, 1)]
+    assert shown == [(1_767_225_600, 0, 2, 0), (1_767_225_660, 1, 0, 2)]
     assert [minute.writes for minute in series["by-date"]] == [2]
 
 

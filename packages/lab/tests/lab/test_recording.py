@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from pathlib import Path
@@ -149,6 +150,16 @@ def test_a_file_that_exists_is_not_overwritten(database: Database, tmp_path: Pat
         pass
     assert (tmp_path / "load").read_text() == "precious"
     assert database.observers.active is None
+
+
+def test_only_the_owner_reads_a_recording(database: Database, tmp_path: Path) -> None:
+    former = os.umask(0o000)
+    try:
+        with Recording(database, tmp_path / "load"):
+            pass
+    finally:
+        os.umask(former)
+    assert (tmp_path / "load").stat().st_mode & 0o077 == 0
 
 
 def test_there_is_one_recording_at_a_time(database: Database, tmp_path: Path) -> None:
