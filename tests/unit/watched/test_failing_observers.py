@@ -74,12 +74,8 @@ def _rules(database: Database, patch: Put) -> None:
     database.faults.add("* nth=9 throttle")
 
 
-def _charge(database: Database, patch: Put) -> None:
-    database.charge = fail
-
-
 OBSERVERS: list[Callable[[Database, Put], None]] = [
-    _begins, _decides, _settles, _ended, _ledger, _places, _record, _items, _rules, _charge,
+    _begins, _decides, _settles, _ended, _ledger, _places, _record, _items, _rules,
 ]  # fmt: skip
 
 
