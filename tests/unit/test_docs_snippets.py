@@ -19,7 +19,7 @@ from hashrange.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS += sorted((ROOT / "packages" / "patterns" / "docs").glob("*.md"))
+DOCUMENTS += sorted((ROOT / "packages").glob("*/docs/*.md"))
 # What ends a command on a line.
 ENDS = ("|", "||", "&", "&&", ";", ">", "<", "#", "2>&1", "then:")
 

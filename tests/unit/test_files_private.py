@@ -16,7 +16,6 @@ from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
 from hashrange_access.audit import AuditLog
 from hashrange_access.keys import sealing
-from hashrange_lab.recordings.recording import recording
 from hashrange_triggers.failures import FailureFile
 
 SOURCES = Path(__file__).parents[2] / "src" / "hashrange"
@@ -51,8 +50,7 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
     with Database.in_memory(settings=settings, clock=ManualClock()) as database:
         database.execute("CreateTable", dict(CREATE))
         database.settle()
-        with recording(database, tmp_path / "recording"):
-            database.execute("PutItem", {"TableName": "table", "Item": {"p": {"S": "rosebud"}}})
+        database.execute("PutItem", {"TableName": "table", "Item": {"p": {"S": "rosebud"}}})
         database.execute("UpdateContinuousBackups", dict(RECOVERABLE))
         arn = "arn:aws:dynamodb:us-east-1:000000000000:table/table"
         database.execute("ExportTableToPointInTime", {"TableArn": arn, "S3Bucket": "a-bucket"})
@@ -69,7 +67,7 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
     sealing._made(tmp_path / "key", bytes(sealing.KEY_BYTES))
     found = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.relative_to(tmp_path).parts[0] for path in found} == {
-        *("audit", "backups", "buckets", "durable", "failures", "key", "recording", "regular"),
+        *("audit", "backups", "buckets", "durable", "failures", "key", "regular"),
     }
     assert [path for path in found if path.stat().st_mode & 0o077] == []
 

@@ -9,3 +9,8 @@
 
 Who shows the requests to a writer is `hashrange_lab.recordings.recording`.
 """
+
+from typing import Final
+
+BYTES_MAX: Final = 1024**3
+"""The size at which a recording ends, if nobody says another."""
