@@ -300,7 +300,8 @@ class Home:
     options: tuple[str, ...] = ()
 
 
-_WITH_THE_SERVER: Final = "install Hashrange as a whole again: pip install --force-reinstall hashrange"
+_WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
+_POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
     "access": Home("hashrange", _WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
@@ -311,7 +312,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),
     "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
-    "postgres": Home("hashrange-postgres", "pip install hashrange-postgres", (), (
+    "postgres": Home("hashrange-postgres", _POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
 }  # fmt: skip
