@@ -6,8 +6,7 @@
     writer   writes a recording, on a thread of its own
     hashing  requests without the values of their items
     digests  compares answers
-
-Who shows the requests to a writer is `hashrange_lab.recordings.recording`.
+    recording  records the requests to a database
 """
 
 from typing import Final
