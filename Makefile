@@ -181,7 +181,7 @@ trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (R
 
 pattern-rounds: ROUNDS = 200
 pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths, kills and disorder, by random rounds (ROUNDS=200)
-	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "(in-process and rounds) or killed or kills"
+	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "(in-process and (rounds or histories)) or killed or kills"
 
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)

@@ -25,7 +25,7 @@ from hashrange import form
 from hashrange.database import Database
 from hashrange.protocol import Call, Wire, encode_result
 from hashrange_lab.heat import Heat
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 
 ITEMS = 500
 HEADERS = {
@@ -58,21 +58,21 @@ def eventual(database: Database, folder: Path) -> Iterator[None]:
 @contextmanager
 def looked(database: Database, folder: Path) -> Iterator[None]:
     """`hashrange top` looks."""
-    heat = Heat(database.interest, database.settings, lambda: False)
+    heat = Heat(database, lambda: False)
     heat.begin()
-    heat.learn(database.engine, every=True)
+    heat.learn(every=True)
     yield
     heat.end()
 
 
 def recorded(database: Database, folder: Path) -> AbstractContextManager[Any]:
     """All requests are recorded, with their values."""
-    return recording(database, folder / "load")
+    return Recording(database, folder / "load")
 
 
 def hashed(database: Database, folder: Path) -> AbstractContextManager[Any]:
     """All requests are recorded, with hashes of their values."""
-    return recording(database, folder / "load", hashed=True)
+    return Recording(database, folder / "load", hashed=True)
 
 
 WAYS: dict[str, Watching] = {
@@ -96,7 +96,7 @@ def measure(operation: str, requests: list[dict[str, Any]], turns: int) -> dict[
                 "BillingMode": "PAY_PER_REQUEST",
             },
         )
-        wire = Wire(region="us-east-1", account_id="000000000000", interest=database.interest)
+        wire = Wire(region="us-east-1", account_id="000000000000", observers=database.observers)
         headers = HEADERS | {b"x-amz-target": f"DynamoDB_20120810.{operation}".encode()}
         bodies = [orjson.dumps(request) for request in requests]
         for number in range(ITEMS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import types
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -91,3 +92,26 @@ def client(clients: Clients) -> Any:
     client = clients()
     create(client, "orders")
     return client
+
+
+def fail(*given: Any, **named: Any) -> Any:
+    """What takes the place of a function that is to fail."""
+    raise ZeroDivisionError("secretly")
+
+
+ITEM = {"pk": {"S": "ada"}, "sk": {"N": "1"}}
+
+
+def expect_no_change(database: Database, client: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Send nine requests to a database, one of whose observers fails: they are answered as ever, the failure
+    is logged once, and counted."""
+    for _ in range(3):
+        puts = {"orders": [{"PutRequest": {"Item": ITEM}}]}
+        assert not client.batch_write_item(RequestItems=puts)["UnprocessedItems"]
+        assert client.get_item(TableName="orders", Key=ITEM)["Item"] == ITEM
+        with pytest.raises(client.exceptions.ResourceNotFoundException):
+            client.get_item(TableName="missing", Key=ITEM)
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert [record.getMessage() for record in told] == ["an observer of requests failed"]
+    assert database.observers.failures >= 3
+    assert "ZeroDivisionError" in str(database.observers.failing)

@@ -17,21 +17,14 @@ holds, and what it refuses to know:
 
     cli          the `hashrange` command: the only reader of argv and the environment
     testing      the database for tests: `hashrange.local`
-    loads        loads from the side of clients: recorded ones again, and named mixes
-    triggers     call functions with the changes of a table
-    console      web pages for looking into the data, on the admin plane
     server       sockets and the event loop
     client       boto3 clients over a database of this process
     protocol     wire bytes <-> operation calls
-    money        what requests cost in money, and what would make them cheaper
     database     Database.execute(operation, request), and the background sweeps
     insights     counts the keys that are used most, for contributor insights or those who look
-    watching     shows each request to fault rules and cost recorders, if there are any
     faults       fault rules: which requests fail, and how
     costs        what each request costs
-    lab          throttling and eventual reads, as on AWS
-    access       who may do what: signatures, users, policies
-    recordings   the requests of a load, in a file
+    observing    shows each request to whoever observes it, if anybody does
     operations   one module per API operation, and the registry of them
     vectors      searches vectors, in matrices that follow the writes
     partiql      PartiQL statements, as reads and writes of the other operations
@@ -42,8 +35,10 @@ holds, and what it refuses to know:
     encoding     order-preserving key bytes
     interchange  the files in which items come and go
     values       attribute values, 38-digit numbers, sizes
+    credentials  who a request says has sent it
     errors       one class for each error of the API
     settings     the settings of the database's behaviour
+    rings        what packages around this one may add
     buckets      buckets of objects: folders, S3
     kinesis      data streams of Kinesis, which get the changes of tables
     prices       what DynamoDB costs, by region, with the sources

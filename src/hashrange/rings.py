@@ -9,7 +9,7 @@ points, each of which names a `Ring`:
 
 A `Ring` says what it adds by references such as ``"hashrange_console.routes:ENDPOINTS"``, which are imported
 when they are first needed. So a ring costs nothing until it is used, and its module must import nothing but
-this one. A ring imports only the modules of the core that `hashrange.public` names.
+this one. A ring imports only the modules of the core that `PUBLIC` names.
 
 A ring that is not installed is no error, and whoever asks for a part of it learns what brings it (`HOMES`). A
 ring that is installed and cannot be loaded is logged as an error, and shown by `hashrange doctor` and
@@ -287,6 +287,35 @@ class Trigger(Protocol):
     def go_back(self, positions: Any) -> None: ...
 
 
+# -- What rings may import ----------------------------------------------------------------------------------
+
+_PUBLIC: Final = (
+    "cli.logs", "cli.remote.asking", "cli.remote.clients", "cli.remote.connecting",
+    "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
+    "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable",
+    "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
+    "interchange.csv_files", "interchange.descriptions", "interchange.dynamodb_json",
+    "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
+    "observing.patterns", "operations", "operations.backups.recovery", "operations.context",
+    "operations.policies.documents", "operations.policies.operators",
+    "operations.statements.batch_execute_statement", "operations.tables.throughput",
+    "operations.targets", "operations.throttling", "operations.travel", "pace", "pace.workers",
+    "partiql", "partiql.access", "partiql.statements", "partiql.tokens", "prices", "prices.money",
+    "prices.rates", "rings", "server", "server.admin.application", "server.admin.aside",
+    "server.admin.attention", "server.admin.clock", "server.admin.data", "server.admin.destinations",
+    "server.admin.faults", "server.admin.guard", "server.admin.port", "server.admin.roles",
+    "server.admin.status", "server.metrics", "server.run", "settings", "shapes.streams", "storage.api",
+    "storage.capabilities", "storage.failures", "storage.features", "storage.loops", "storage.merging",
+    "storage.moving", "tables.background.job_records", "tables.background.lag", "tables.data.capacity",
+    "tables.data.indexes", "tables.data.keys", "tables.data.records", "tables.data.sources",
+    "tables.data.vectors", "tables.definitions.catalog", "tables.definitions.table", "tables.spaces",
+    "tables.streams.logs", "testing.database", "values", "values.numbers",
+)  # fmt: skip
+PUBLIC: Final = frozenset({"hashrange", *[f"hashrange.{name}" for name in _PUBLIC]})
+"""The modules of the core that rings may import. Others change without notice. A test compares the list with
+what rings import; a ring that needs one more adds the module here."""
+
+
 # -- Which rings there are ----------------------------------------------------------------------------------
 
 
@@ -300,7 +329,8 @@ class Home:
     options: tuple[str, ...] = ()
 
 
-_WITH_THE_SERVER: Final = "install Hashrange as a whole again: pip install --force-reinstall hashrange"
+_WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
+_POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
     "access": Home("hashrange", _WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
@@ -311,7 +341,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),
     "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
-    "postgres": Home("hashrange-postgres", "pip install hashrange-postgres", (), (
+    "postgres": Home("hashrange-postgres", _POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
 }  # fmt: skip

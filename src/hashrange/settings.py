@@ -78,7 +78,7 @@ class Settings:
     backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
         copied into it from elsewhere can be restored.
     throttle: throttle requests as AWS does: refuse those that exceed the throughput of a table, an index or
-        one of their partitions. A table's own setting is made on the admin plane; see docs/lab.md.
+        one of their partitions. A table's own setting is made on the admin plane.
     split_seconds: how long a hot partition stays whole; with --throttle it is then split. AWS does not
         publish this time.
     eventual_reads: let reads lag: `2` lets reads without ConsistentRead, of tables and of indexes, show what

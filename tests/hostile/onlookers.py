@@ -37,7 +37,6 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from hashrange.cli.serving.protection import audit_of
 from hashrange.clock import SystemClock, VirtualClock
 from hashrange.database import Database
 from hashrange.insights.contributors import Contributors
@@ -56,7 +55,9 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Insights, Table
 from hashrange.tables.inspection.check import check
+from hashrange_access.commands.serving import opened_log
 from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.rates import Limiter
 from hashrange_access.users import read
 from hashrange_console.entities.recorded import Uses
@@ -64,7 +65,7 @@ from hashrange_console.live.feed import Feed, RequestFilter, Viewer
 from hashrange_lab.heat import Heat
 from hashrange_lab.money import meter
 from hashrange_lab.recordings import reader
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 from hostile import seeds
 from hostile.answers import find_fault
 from hostile.material import LEVELS
@@ -140,8 +141,8 @@ class Side:
         self._soon: list[Callable[[], None]] = []
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.database.deliver_on(self._inbox.put)
-        interest = self.database.interest
-        wire = Wire(region="us-east-1", account_id=ACCOUNT, operations=REGISTRY, interest=interest)
+        observers = self.database.observers
+        wire = Wire(region="us-east-1", account_id=ACCOUNT, operations=REGISTRY, observers=observers)
         self.plane = Plane(self.database, wire, Frames(0), ServerSettings(), self._soon.append)
         self.plane.round_seconds = float("inf")
         self._connect()
@@ -236,47 +237,45 @@ class Watched(Side):
         super().__init__(name, credentials, Settings(throttle=True, eventual_reads="1"))
         folder.mkdir()
         database = self.database
-        interest = database.interest
+        observers = database.observers
         real = SystemClock().now
-        interest.judge(Gate(read(USERS), real, strict=strict))
-        interest.limit(Limiter(1e9, 1e9, real))
+        guard(database, Gate(read(USERS), real, strict=strict, limiter=Limiter(1e9, 1e9, real)))
         for rule in RULES:
             database.faults.add(rule)
         self.costs = database.costs()
         self.costs.__enter__()
         self.meter = meter.begin(database, published())
-        self.heat = Heat(interest, database.settings, lambda: False, self.clock)
+        self.heat = Heat(database, lambda: False, self.clock)
         self.heat.begin()
-        self.contributors = Contributors(interest.show, lambda: self.clock, database.settings)
+        self.contributors = Contributors(observers.observe, lambda: self.clock, database.settings)
         self.feed = Feed(Subject(database, self.plane, _settle), self.clock)
-        interest.show(self.feed, True)
+        observers.observe(self.feed)
         Uses(Subject(database, self.plane, _settle), self.clock).start()
         key = tuple(seeds.ITEM[name] for name in ("pk", "sk"))
-        for wanted in (
+        for chosen in (
             RequestFilter(),
             RequestFilter(table=seeds.MAIN),
             RequestFilter(key=tuple(zip(("pk", "sk"), key, strict=True))),
         ):
-            self.feed.open(Viewer(wanted), 0)
-        interest.numbering = self.plane.number_connections
-        self.tape = recording(database, folder / "recording", hashed=hashed)
-        self.tape.begin()
+            self.feed.open(Viewer(chosen), 0)
+        observers.number_connections(self.plane.number_connections)
+        self.recording = Recording(database, folder / "recording", hashed=hashed)
+        self.recording.begin()
         given = {"audit_log": folder / "audit.jsonl", "audit_log_bytes": 1 << 30, "audit_log_files": 2}
-        self.audit = audit_of(given, database)
-        self.plane.trace_with(Tracer(True, self.audit, interest.failed))
+        self.audit = opened_log(given, database)
+        self.plane.trace_with(Tracer(True, self.audit, observers.failed))
 
     def renew_tables(self) -> dict[str, list[Json]]:
         found = super().renew_tables()
         tables = self.engine.read(lambda reader: list(catalog.definitions(reader)))
         self.contributors.look_at([_counted(table) for table in tables])
-        self.heat.learn(self.engine, every=True)
+        self.heat.learn(every=True)
         return found
 
     def end(self) -> Iterator[str]:
         """End the onlookers; what is wrong with what they saw."""
-        assert self.audit is not None
         self.audit.close()
-        self.tape.end()
+        self.recording.end()
         self.costs.__exit__(None, None, None)
         audited = [orjson.loads(line) for line in self.audit.path.read_bytes().splitlines()]
         asked = sum(line["event"] == "request" for line in audited)
@@ -288,7 +287,7 @@ class Watched(Side):
             yield f"{self.name}: {self.audit.incomplete} incomplete, {self.audit.lost} lost audit lines"
         if self.database.observers.failures:
             yield f"{self.name}: {self.database.observers.failing}"
-        with reader.open(self.tape.path) as opened:
+        with reader.open(self.recording.path) as opened:
             recorded = sum(1 for _ in opened.entries())
             if opened.end is None or opened.end.why != "stopped" or opened.dropped:
                 yield f"{self.name}: the recording ended with {opened.end}, {opened.dropped} dropped"

@@ -19,7 +19,7 @@ from hashrange.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS += sorted((ROOT / "packages" / "patterns" / "docs").glob("*.md"))
+DOCUMENTS += sorted((ROOT / "packages").glob("*/docs/*.md"))
 # What ends a command on a line.
 ENDS = ("|", "||", "&", "&&", ";", ">", "<", "#", "2>&1", "then:")
 
@@ -69,6 +69,8 @@ def wrong(words: list[str]) -> str | None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_commands_and_options_exist(document: Path) -> None:
+    if document.name == "rings.md":
+        return  # (its commands are those of its example: test_rings runs it)
     given = list(commands(document.read_text("utf-8")))
     assert [(" ".join(words), why) for words in given if (why := wrong(words)) is not None] == []
 

@@ -203,3 +203,43 @@ def test_the_example_of_the_guide_works(outside: Path) -> None:
 def test_the_entry_points_are_those_of_the_project() -> None:
     named = {entry.name for entry in importlib.metadata.entry_points(group=rings.GROUP)}
     assert named >= set(OWN)
+
+
+def imported_by_rings() -> dict[str, set[str]]:
+    """The modules of the core that the rings import, with the names they take from each."""
+    used: dict[str, set[str]] = {}
+    for path in ROOT.glob("packages/*/src/**/*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    used.setdefault(alias.name, set())
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                for alias in node.names:
+                    module = ROOT / "src" / Path(*node.module.split("."), alias.name)
+                    is_module = module.with_suffix(".py").exists() or (module / "__init__.py").exists()
+                    name = f"{node.module}.{alias.name}" if is_module else node.module
+                    used.setdefault(name, set()).add("" if is_module else alias.name)
+    return {name: taken for name, taken in used.items() if name.partition(".")[0] == "hashrange"}
+
+
+def test_rings_import_only_what_is_public_and_all_of_that() -> None:
+    used = imported_by_rings()
+    assert set(used) == rings.PUBLIC
+    private = {f"{module}.{name}" for module, names in used.items() for name in names if name.startswith("_")}
+    assert private == {"hashrange.__version__"}
+
+
+def test_the_core_imports_no_ring() -> None:
+    packages = [path.name for path in ROOT.glob("packages/*/src/hashrange_*")]
+    named = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(packages)})\b", re.M)
+    assert [path for path in (ROOT / "src").rglob("*.py") if named.search(path.read_text("utf-8"))] == []
+
+
+def test_rings_import_each_other_only_where_pages_need_the_console() -> None:
+    found = set()
+    for path in ROOT.glob("packages/*/src/**/*.py"):
+        own = path.relative_to(ROOT).parts[3]
+        for other in re.findall(r"^\s*(?:from|import) (hashrange_\w+)", path.read_text("utf-8"), re.M):
+            if other != own:
+                found.add((path.relative_to(ROOT).parts[1:5], other))
+    assert found <= {(("lab", "src", "hashrange_lab", "pages"), "hashrange_console")}

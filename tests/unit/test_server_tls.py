@@ -31,7 +31,6 @@ from hashrange.server.tls import CertificateError, Certificates
 from hashrange_access.judging.gate import Gate
 from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
-from hashrange_lab.recordings.recording import recording
 
 EVENTS = {
     "TableName": "events",
@@ -415,28 +414,6 @@ def test_commands_ask_the_admin_plane(
     with running(database) as endpoint:
         answer = run(["clock", "show", "--endpoint-url", endpoint.replace("http", "https")])
         assert "No server answers" in answer.output
-
-
-@pytest.mark.parametrize("command", ["load", "replay"])
-def test_loads_trust_the_authorities_of_the_environment(
-    database: Database, files: Files, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
-) -> None:
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(files.ca))
-    with running(database, certificates=files.certificates()) as endpoint:
-        recorded = tmp_path / "recorded"
-        with recording(database, recorded):
-            loaded = run(["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint])
-        assert loaded.exit_code == 0, loaded.output
-        arguments = ["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint]
-        if command == "replay":
-            arguments = ["replay", str(recorded), "--create-tables", "--speed", "max", "--to", endpoint]
-        done = run(arguments)
-        assert done.exit_code == 0, done.output
-        monkeypatch.delenv("AWS_CA_BUNDLE")
-        stranger = run(arguments)
-        assert (stranger.exit_code, "CERTIFICATE_VERIFY_FAILED" in stranger.output) == (1, True)
-        monkeypatch.setenv("AWS_CA_BUNDLE", str(files.key))
-        assert "is no file of certificates" in run(arguments).output
 
 
 def test_a_healthcheck_trusts_only_the_certificate_that_is_named(

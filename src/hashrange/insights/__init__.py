@@ -3,7 +3,6 @@
     sketch        the most frequent of many keys, in bounded memory
     counting      decides whether keys are counted for contributor insights
     contributors  counts the keys of the tables and indexes whose contributor insights are enabled
-    heat          counts the keys of all tables, while somebody looks
     throttled     which members of a request were throttled
 
 The operations that enable contributor insights are in `operations.insights`. Nothing here runs while no table

@@ -6,7 +6,6 @@
     scopes    which database answers which request
     hook      the handlers of botocore's events that ask the scopes
     costs     `pytest --dynamodb-costs`: the most expensive tests of a run
-    policies  the user of a block with a policy
     moments   moments and durations as tests write them; the clock
     tables    tables from a short form, and from files in common formats
     items     items from Python values, JSON and CSV

@@ -71,7 +71,7 @@ def local(given: Any = None, /, **options: Any) -> Any:
     settings: the settings of the empty database. By default each account, and each region, has its own
         tables, as on AWS.
     shared_regions: let all regions of an account share their tables, so that tables can have replicas.
-    throttle: refuse requests that exceed the throughput of the empty database's tables (docs/lab.md).
+    throttle: refuse requests that exceed the throughput of the empty database's tables.
     now: the moment at which the database's clock stands still. By default it shows this process's time, and
         follows freezegun and time-machine.
     endpoint_url, region, account_id: answer only requests to this endpoint, region or account. Blocks with

@@ -11,4 +11,8 @@
     directory      all keys that a server knows at the moment
     sts            roles and sessions for programs: STS, as far as they need it
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
+    admin          access keys on the admin plane
+    commands       `audit`, `key`, `policy`, and the options of `serve`
+    testing        policies in tests
+    ring           what access adds to Hashrange
 """

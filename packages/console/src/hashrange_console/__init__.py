@@ -8,6 +8,7 @@
     past         a table as of a moment, and what has changed since
 
     routes       the addresses of the pages, and who may open them
+    entry        which browsers may use the pages: links and sessions
     pages        what the packages of pages declare, and those of other rings
     reach        how pages reach the data
     stored       what the users of the console save
@@ -15,6 +16,9 @@
     values       values of attributes, as the pages show them
     code         requests as code for boto3, the AWS CLI and the JavaScript SDK
     differences  the differences between two states of an item
+    serving      its options of `serve`
+    command      `console`
+    ring         what the console adds to Hashrange
 
 A package of pages has its pages, templates/NAME and static/NAME.js and .css where it needs them. Pages are
 rendered here; reading works without JavaScript. They reach the data only as the admin plane's JSON API does,

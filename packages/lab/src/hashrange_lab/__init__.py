@@ -7,4 +7,6 @@
     money       counts and prices what requests consume; advice; auto scaling, replayed
     admin       the endpoints of the admin plane
     commands    `costs`, `load`, `record`, `replay`, `top`, and the options of `serve`
+    pages       pages of the console
+    ring        what the lab adds to Hashrange
 """

@@ -21,15 +21,15 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from hashrange.clock import Clock, SystemClock
+from hashrange.database import Database
 from hashrange.encoding import partition_of_one
 from hashrange.insights.sketch import Count, Sketch
 from hashrange.insights.throttled import throttled
 from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations import REGISTRY
-from hashrange.operations.context import OPERATOR, scope_of
+from hashrange.operations.context import OPERATOR
 from hashrange.operations.targets import Target, name_in, targets_of_any
-from hashrange.settings import Settings
-from hashrange.storage.api import Engine, Reader
+from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
 
 PARTS: Final = 16
@@ -42,7 +42,7 @@ _KEY_CHARACTERS_MAX: Final = 2_100
 _CONSUMERS: Final = frozenset(name for name, operation in REGISTRY.items() if operation.consumes)
 
 
-class Place(NamedTuple):
+class TableOrIndex(NamedTuple):
     """A table, by its scope and name, or a global index of it; `index_name` is "" for the table."""
 
     scope: str
@@ -58,7 +58,7 @@ class Place(NamedTuple):
 class Hot(NamedTuple):
     """A partition key's value: its place, the part of the table, and the attribute in DynamoDB's JSON."""
 
-    place: Place
+    place: TableOrIndex
     part: int
     key: str
 
@@ -84,24 +84,22 @@ class Heat(Observer):
 
     def __init__(
         self,
-        observe: Callable[[Observer, bool], None],
-        settings: Settings,
+        database: Database,
         is_over: Callable[[], bool],
         clock: Clock = SystemClock(),  # noqa: B008 (stateless)
     ) -> None:
         self.since = 0.0
         self.seen = 0
-        self.names: dict[Place, str] = {}
-        self.unknown: set[Place] = set()
-        self._observe = observe
-        self._settings = settings
+        self.names: dict[TableOrIndex, str] = {}
+        self.unknown: set[TableOrIndex] = set()
+        self._database = database
         self._is_over = is_over
         self._clock = clock
         self._lock = threading.Lock()
         self._clear()
 
     def _clear(self) -> None:
-        self._warmth: dict[Place, Warmth] = {}
+        self._warmth: dict[TableOrIndex, Warmth] = {}
         self._keys: Sketch[Hot] = Sketch(KEYS_MAX)
 
     def begin(self) -> None:
@@ -111,22 +109,22 @@ class Heat(Observer):
             self.since = self._clock.now()
             self.seen = 0
             self.names = {}
-        self._observe(self, True)
+        self._database.observers.observe(self, True)
 
     def end(self) -> None:
         """Count no longer."""
-        self._observe(self, False)
+        self._database.observers.observe(self, False)
         with self._lock:
             self._clear()
 
-    def learn(self, engine: Engine, *, every: bool = False) -> None:
+    def learn(self, *, every: bool = False) -> None:
         """Look up the keys of the tables in `unknown`, or those of the first tables by their names."""
         with self._lock:
             places = list(self.unknown)
             self.unknown.clear()
 
-        def look(reader: Reader) -> dict[Place, str]:
-            names: dict[Place, str] = {}
+        def look(reader: Reader) -> dict[TableOrIndex, str]:
+            names: dict[TableOrIndex, str] = {}
             tables = [catalog.find(reader, place.table, place.scope) for place in places]
             if every:
                 tables += islice(catalog.definitions(reader), LEARNT_MAX)
@@ -134,27 +132,27 @@ class Heat(Observer):
                 if table is None:
                     continue
                 scope, _, name = table.full_name.rpartition("/")
-                names[Place(scope, name)] = table.key.partition[0].name
+                names[TableOrIndex(scope, name)] = table.key.partition[0].name
                 for index in table.indexes:
                     if index.is_global and index.vector is None:
-                        names[Place(scope, name, index.name)] = index.key.partition[0].name
+                        names[TableOrIndex(scope, name, index.name)] = index.key.partition[0].name
             return names
 
-        learnt = engine.read(look)
+        learnt = self._database.engine.read(look)
         with self._lock:
             self.names |= learnt
 
     def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
         if self._is_over():
-            self._observe(self, False)  # (the database may be used further)
+            self._database.observers.observe(self, False)  # (the database may be used further)
             return
         if seen.caller.access_key == OPERATOR or seen.operation not in _CONSUMERS:
             return
         named = targets_of_any(seen.operation, seen.request)
         if not named:
             return
-        scope = scope_of(seen.caller.account_id, seen.caller.region, self._settings)
+        scope = seen.scope
         is_write = _is_write(seen)
         refused = throttled(seen, named)
         changed = _changed_indexes(seen) if is_write else set()
@@ -166,23 +164,23 @@ class Heat(Observer):
                     self._count_target(scope, target, is_write, is_refused)
                     for table, index in changed:
                         if table == target.table and not is_refused:
-                            self._count_index(Place(scope, table, index), target.attributes)
+                            self._count_index(TableOrIndex(scope, table, index), target.attributes)
 
     def _count_target(self, scope: str, target: Target, is_write: bool, is_refused: bool) -> None:
-        place = Place(scope, target.table)
+        place = TableOrIndex(scope, target.table)
         if target.index is not None:
-            of_index = Place(scope, target.table, target.index)
+            of_index = TableOrIndex(scope, target.table, target.index)
             if of_index in self.names:
                 place = of_index
         self._count(place, target.attributes, is_write, is_refused)
 
-    def _count_index(self, place: Place, attributes: Mapping[str, Any] | None) -> None:
+    def _count_index(self, place: TableOrIndex, attributes: Mapping[str, Any] | None) -> None:
         name = self.names.get(place)
         if name is not None and isinstance(attributes, dict) and name in attributes:
             self._count(place, attributes, True, False)
 
     def _count(
-        self, place: Place, attributes: Mapping[str, Any] | None, is_write: bool, is_refused: bool
+        self, place: TableOrIndex, attributes: Mapping[str, Any] | None, is_write: bool, is_refused: bool
     ) -> None:
         warmth = self._warmth.get(place)
         if warmth is None:
@@ -202,7 +200,7 @@ class Heat(Observer):
         count = self._keys.add(Hot(place, part, orjson.dumps({name: value}).decode()), is_write=is_write)
         count.throttles += is_refused
 
-    def places(self) -> list[tuple[Place, Warmth]]:
+    def places(self) -> list[tuple[TableOrIndex, Warmth]]:
         """The tables and indexes, busiest first."""
         with self._lock:
             return sorted(self._warmth.items(), key=lambda pair: -pair[1].total)

@@ -178,10 +178,13 @@ def test_a_transaction_is_seen_as_a_whole(database: Database, clock: ManualClock
 
 def test_a_read_that_takes_long_shows_one_moment(database: Database, clock: ManualClock) -> None:
     table = database.engine.read(lambda reader: catalog.open_active(reader, "orders", ""))
+    active = database.observers.active
+    assert active is not None
     body = database.lab.eventual.body(
-        REGISTRY["Scan"], "Scan", {"TableName": "orders"}, Caller(),
+        active.begin("Scan", {"TableName": "orders"}, Caller()),
         lambda reader: [record for _, _, record in reader.scan_space(table.space)],
-    )  # fmt: skip
+        REGISTRY["Scan"],
+    )
     clock.advance(1)
     put(database)
     assert database.engine.read(body) == []

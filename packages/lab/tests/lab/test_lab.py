@@ -23,7 +23,7 @@ from hashrange_lab.behaviour.partitions import Partitions
 from unit.test_admin import ask
 from watched import Clients
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "lab.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lab.md"
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
 
 

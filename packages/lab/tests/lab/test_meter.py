@@ -17,10 +17,9 @@ from hashrange.faults import throttle
 from hashrange.prices import published
 from hashrange.server import running
 from hashrange_lab.money import meter
-from hashrange_lab.money.advice import advise
+from hashrange_lab.money.advice import advise, filtered_attribute
 from hashrange_lab.money.agents import tag
-from hashrange_lab.money.counts import Counted, Row
-from hashrange_lab.money.patterns import filtered_attribute, text_of
+from hashrange_lab.money.counts import Counted, Usage
 from hashrange_lab.money.statement import Statement
 from hashrange_lab.money.stored import stored
 from watched import Clients, create
@@ -144,25 +143,6 @@ def test_the_tag_of_a_user_agent(agent: str, expected: str) -> None:
     assert tag(agent) == expected
 
 
-@pytest.mark.parametrize(
-    ("request_", "expected"),
-    [
-        ({}, ""),
-        ({"KeyConditionExpression": "#p =  :p", "ExpressionAttributeNames": {"#p": "pk"}}, "pk = :p"),
-        ({"FilterExpression": "a = :a", "KeyConditionExpression": "p = :p"}, "p = :p; filter a = :a"),
-        ({"UpdateExpression": "SET a = :a", "ConditionExpression": "b = :b"}, "SET a = :a; if b = :b"),
-        ({"ScanFilter": {"a": {}, "b": {}}}, "filter a, b"),
-        ({"Statement": "SELECT * FROM \"t1\" WHERE a = 'it''s' AND b > -1.5e3"}, None),
-        ({"Statement": 7, "FilterExpression": 7, "ExpressionAttributeNames": 7}, ""),
-        ({"FilterExpression": "#a = :a", "ExpressionAttributeNames": {}}, "filter #a = :a"),
-        ({"FilterExpression": "x" * 400}, "filter " + "x" * 292 + "…"),
-    ],
-)
-def test_the_text_of_a_pattern(request_: Any, expected: str | None) -> None:
-    wanted = 'SELECT * FROM "t1" WHERE a = ? AND b > ?' if expected is None else expected
-    assert text_of(request_) == wanted
-
-
 def test_the_attribute_of_a_filter() -> None:
     assert filtered_attribute("p = :p; filter status = :s AND b = :b") == "status"
     assert filtered_attribute("filter contains(a, :a)") == ""
@@ -178,9 +158,12 @@ def test_minutes_and_throttled_requests(client: Any, database: Database, countin
     database.faults.add(throttle("GetItem"))
     with pytest.raises(client.exceptions.ProvisionedThroughputExceededException):
         client.get_item(TableName="orders", Key=KEY)
+    database.faults.add("BatchGetItem unprocessed")
+    keys: Any = [KEY, KEY | {"sk": {"N": "2"}}]
+    assert client.batch_get_item(RequestItems={"orders": {"Keys": keys}})["UnprocessedKeys"]
     series = {part.index: part.minutes for part in counting.counted("us-east-1").series}
     shown = [(minute.at, minute.reads, minute.writes, minute.throttled) for minute in series[""]]
-    assert shown == [(1_767_225_600, 0, 2, 0), (1_767_225_660, 0.5, 0, 1)]
+    assert shown == [(1_767_225_600, 0, 2, 0), (1_767_225_660, 1, 0, 2)]
     assert [minute.writes for minute in series["by-date"]] == [2]
 
 
@@ -232,7 +215,7 @@ def test_a_price_that_is_missing_is_named(client: Any, counting: meter.Meter) ->
 def test_recovery_is_billed_without_global_indexes_and_replicas_cost_storage(
     client: Any, database: Database
 ) -> None:
-    """Source: docs/costs.md. Each item here has 20 bytes, and so has each of its entries."""
+    """Source: docs/server-costs.md. Each item here has 20 bytes, and so has each of its entries."""
     key = [{"AttributeName": "pk", "KeyType": "HASH"}]
     every = {"Projection": {"ProjectionType": "ALL"}}
     client.create_table(
@@ -362,7 +345,7 @@ def test_rare_requests_give_no_advice(client: Any, counting: meter.Meter) -> Non
 
 def test_advice_on_retries(counting: meter.Meter) -> None:
     counted = counting.counted("us-east-1")
-    counted.rows = [Row("orders", "", "PutItem", "x", 20, 0, 40, retried=15)]
+    counted.rows = [Usage("orders", "", "PutItem", "x", 20, 0, 40, retried=15)]
     [piece] = advise(Statement(counted, US_EAST))
     assert piece.text.startswith("Repeated attempts consume 38% of the units of orders")
     assert piece.basis == "15 of 40 units are those of second and later attempts."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 from pathlib import Path
@@ -13,7 +14,7 @@ from botocore.exceptions import ClientError
 from hashrange.database import Database
 from hashrange_lab.recordings import reader, writer
 from hashrange_lab.recordings.lines import Entry
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 from watched import Clients, create
 
 
@@ -30,7 +31,7 @@ def read(path: Path) -> list[Entry]:
 
 def test_a_request_is_recorded_as_it_was_sent(database: Database, client: Any, tmp_path: Path) -> None:
     sent = item("ada", 1, date={"S": "2026"}, price={"N": "1.50"})
-    with recording(database, tmp_path / "load"):
+    with Recording(database, tmp_path / "load"):
         client.put_item(TableName="orders", Item=sent)
         client.get_item(TableName="orders", Key=item("ada", 1), ConsistentRead=True)
         with pytest.raises(ClientError):
@@ -60,7 +61,7 @@ def test_a_request_is_recorded_as_it_was_sent(database: Database, client: Any, t
 
 def test_requests_before_and_after_are_not_recorded(database: Database, client: Any, tmp_path: Path) -> None:
     client.put_item(TableName="orders", Item=item("ada", 1))
-    with recording(database, tmp_path / "load"):
+    with Recording(database, tmp_path / "load"):
         client.delete_item(TableName="orders", Key=item("ada", 1))
     client.put_item(TableName="orders", Item=item("ada", 2))
     assert [entry.operation for entry in read(tmp_path / "load")] == ["DeleteItem"]
@@ -68,7 +69,7 @@ def test_requests_before_and_after_are_not_recorded(database: Database, client: 
 
 
 def test_the_tables_of_a_recording_can_be_made_again(database: Database, client: Any, tmp_path: Path) -> None:
-    with recording(database, tmp_path / "load"):
+    with Recording(database, tmp_path / "load"):
         client.get_item(TableName="orders", Key=item("ada", 1))
     with reader.open(tmp_path / "load") as opened:
         list(opened.entries())
@@ -79,7 +80,7 @@ def test_the_tables_of_a_recording_can_be_made_again(database: Database, client:
 
 
 def test_equal_answers_have_equal_digests(database: Database, client: Any, tmp_path: Path) -> None:
-    with recording(database, tmp_path / "load"):
+    with Recording(database, tmp_path / "load"):
         for number in (1, 1, 2):
             put = item("ada", 1, tags={"SS": ["a", "b"]}, n={"N": f"{number}"})
             client.put_item(TableName="orders", Item=put)
@@ -90,7 +91,7 @@ def test_equal_answers_have_equal_digests(database: Database, client: Any, tmp_p
 
 
 def test_hashed_values_are_not_in_the_file(database: Database, client: Any, tmp_path: Path) -> None:
-    with recording(database, tmp_path / "load", hashed=True):
+    with Recording(database, tmp_path / "load", hashed=True):
         for _ in range(2):
             client.put_item(TableName="orders", Item=item("ada lovelace", 1815, note={"S": "secret"}))
             client.get_item(TableName="orders", Key=item("ada lovelace", 1815))
@@ -111,16 +112,16 @@ def test_hashed_values_are_not_in_the_file(database: Database, client: Any, tmp_
 def test_a_recording_ends_when_its_file_is_full(database: Database, client: Any, tmp_path: Path) -> None:
     bytes_max = 20_000
     chance = random.Random(1)
-    with recording(database, tmp_path / "load", bytes_max=bytes_max) as tape:
+    with Recording(database, tmp_path / "load", bytes_max=bytes_max) as recording:
         for number in range(60):  # more than enough: half of a text like this is left when it is compressed
             note = {"S": chance.randbytes(1_000).hex()}
             client.put_item(TableName="orders", Item=item("ada", number, note=note))
-        assert tape.writer is not None
-        tape.writer._thread.join()  # (it writes on a thread, which ends when the file is full)
+        assert recording.writer is not None
+        recording.writer._thread.join()  # (it writes on a thread, which ends when the file is full)
         client.get_item(TableName="orders", Key=item("ada", 1))
         assert database.observers.active is None
-    assert tape.writer is not None
-    assert tape.writer.state == "full"
+    assert recording.writer is not None
+    assert recording.writer.state == "full"
     with reader.open(tmp_path / "load") as opened:
         assert 0 < len(list(opened.entries())) < 60
         assert opened.end is not None
@@ -132,30 +133,40 @@ def test_requests_that_find_no_room_are_counted(
     database: Database, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUEUE_MAX", 0)
-    with recording(database, tmp_path / "load") as tape:
+    with Recording(database, tmp_path / "load") as recording:
         client.get_item(TableName="orders", Key=item("ada", 1))
         monkeypatch.setattr(writer, "QUEUE_MAX", 10)
         client.get_item(TableName="orders", Key=item("ada", 2))
     with reader.open(tmp_path / "load") as opened:
         assert len(list(opened.entries())) == 1
         assert opened.dropped == 1
-    assert tape.writer is not None
-    assert tape.writer.dropped == 1
+    assert recording.writer is not None
+    assert recording.writer.dropped == 1
 
 
 def test_a_file_that_exists_is_not_overwritten(database: Database, tmp_path: Path) -> None:
     (tmp_path / "load").write_text("precious")
-    with pytest.raises(FileExistsError), recording(database, tmp_path / "load"):
+    with pytest.raises(FileExistsError), Recording(database, tmp_path / "load"):
         pass
     assert (tmp_path / "load").read_text() == "precious"
     assert database.observers.active is None
 
 
+def test_only_the_owner_reads_a_recording(database: Database, tmp_path: Path) -> None:
+    former = os.umask(0o000)
+    try:
+        with Recording(database, tmp_path / "load"):
+            pass
+    finally:
+        os.umask(former)
+    assert (tmp_path / "load").stat().st_mode & 0o077 == 0
+
+
 def test_there_is_one_recording_at_a_time(database: Database, tmp_path: Path) -> None:
     refused = pytest.raises(ValueError, match="load; stop that recording first")
-    with recording(database, tmp_path / "load"), refused:
-        recording(database, tmp_path / "other").begin()
-    with recording(database, tmp_path / "other"):
+    with Recording(database, tmp_path / "load"), refused:
+        Recording(database, tmp_path / "other").begin()
+    with Recording(database, tmp_path / "other"):
         pass
 
 
@@ -170,22 +181,22 @@ def test_a_file_that_cannot_be_written_ends_the_recording_only(
 ) -> None:
     ended: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", ended.append)
-    with recording(database, tmp_path / "load") as tape:
-        assert tape.writer is not None
-        tape.writer._file.close()
+    with Recording(database, tmp_path / "load") as recording:
+        assert recording.writer is not None
+        recording.writer._file.close()
         # A file with a buffer fails once more when it is closed.
-        tape.writer._file = open("/dev/full", "wb", buffering)  # noqa: SIM115 (the writer closes it)
+        recording.writer._file = open("/dev/full", "wb", buffering)  # noqa: SIM115 (the writer closes it)
         client.get_item(TableName="orders", Key=item("ada", 1))
     assert not ended, "a thread that ends by an error ends the server"
     client.get_item(TableName="orders", Key=item("ada", 1))
-    assert tape.writer.state == "failed"
+    assert recording.writer.state == "failed"
     assert "the recording ended" in caplog.text
 
 
 def test_connections_are_told_apart(database: Database, clients: Clients, tmp_path: Path) -> None:
     first, second = clients(), clients()
     create(first, "orders")
-    with recording(database, tmp_path / "load"):
+    with Recording(database, tmp_path / "load"):
         first.get_item(TableName="orders", Key=item("ada", 1))
         second.get_item(TableName="orders", Key=item("ada", 1))
         first.get_item(TableName="orders", Key=item("ada", 1))

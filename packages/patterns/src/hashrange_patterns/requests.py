@@ -35,7 +35,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from hashrange_patterns.flows import Answer, Call, Flow, Pause
-from hashrange_patterns.tables import Item
+from hashrange_patterns.tables import Address, Item, Table
 
 CONDITION_FAILED: Final = "ConditionalCheckFailed"
 
@@ -54,6 +54,10 @@ _HTTP_SERVER_ERROR: Final = 500
 
 class StillUnprocessed(Exception):
     """A batch made no progress in as many attempts as the runtime allows: the table is always throttled."""
+
+
+class Unreachable(Exception):
+    """The queue cannot be reached; some or all events of this call may have been put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,25 @@ def request(
                 _explain(error)
                 raise
         yield runtime.pause(attempt - 1)
+
+
+def get(runtime: Runtime, table: Table, address: Address) -> Flow[Item | None]:
+    """The item at `address` as it is now; None if there is none. Costs 1 read unit for each 4 KB."""
+    parameters = {"TableName": table.name, "Key": table.key(address), "ConsistentRead": True}
+    answer = yield from request(runtime, "get_item", parameters, repeatable=True)
+    item: Item | None = answer.get("Item")
+    return item
+
+
+def is_met(runtime: Runtime, operation: str, parameters: Mapping[str, Any]) -> Flow[bool]:
+    """Perform a conditional write that recognises its own effect; returns whether its condition was met."""
+    try:
+        yield from request(runtime, operation, parameters, repeatable=True)
+    except Exception as error:
+        if is_condition_failure(error):
+            return False
+        raise
+    return True
 
 
 def _explain(error: Exception) -> None:
@@ -183,11 +206,11 @@ def is_refused(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the table is at fault, and not the work: it is throttled or cannot be reached for now.
+    """Whether the table or queue is at fault, and not the work: it is throttled or cannot be reached for now.
 
     Who does work for others waits then and tries again, and counts no attempt.
     """
-    return isinstance(error, StillUnprocessed) or is_refused(error) or is_unknown(error)
+    return isinstance(error, StillUnprocessed | Unreachable) or is_refused(error) or is_unknown(error)
 
 
 def is_unknown(error: BaseException) -> bool:

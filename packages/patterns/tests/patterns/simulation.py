@@ -111,14 +111,3 @@ class Simulation:
             running.answer = getattr(self.client, step.operation)(**step.parameters)
         except Exception as caught:
             running.error = caught
-
-
-def twice(flow: Flow[Any]) -> Flow[Any]:
-    """A flow whose every request is performed twice, as one whose first answer was lost."""
-    try:
-        step = next(flow)
-        while True:
-            yield step
-            step = flow.send((yield step))
-    except StopIteration as stop:
-        return stop.value

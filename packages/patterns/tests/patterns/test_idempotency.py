@@ -1,13 +1,9 @@
-"""Idempotent handlers: by example, and by random rounds.
-
-The rounds have workers that die, lost answers and claims that run out.
-"""
+"""Idempotent handlers, by example."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from typing import Any, cast
 
 import pytest
@@ -21,11 +17,8 @@ from hashrange_patterns import (
     Started,
     Table,
 )
-from hashrange_patterns.flows import Call, Flow, Pause
-from hashrange_patterns.idempotency import IdempotencyFlows
 from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted
-from patterns.simulation import Simulation, twice
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
 
@@ -56,14 +49,6 @@ def test_who_comes_again_gets_the_first_result(client: Any, table: Table) -> Non
     with pytest.raises(ValueError, match="finished before"):
         store.finish(again, "paid again")
     assert store.begin("payment-18", "10 EUR").result is None
-
-
-def test_lost_answers_do_not_lock_out_who_lost_them(client: Any, table: Table) -> None:
-    simulation = Simulation(client, 1, fault_rate=0.0)
-    flows = IdempotencyFlows(table, 60.0, 1_000, simulation.runtime())
-    started = simulation.perform(twice(flows.begin("k")))
-    assert simulation.perform(twice(flows.finish(started, "done")))
-    assert simulation.perform(flows.begin("k")).result == "done"
 
 
 def test_an_answer_that_came_after_the_lease_is_no_claim(client: Any, table: Table) -> None:
@@ -176,58 +161,3 @@ def test_the_asynchronous_twin(client: Any, table: Table) -> None:
         assert (await store.begin("k")).result == "done"
 
     asyncio.run(tour())
-
-
-def test_deeds_in_the_table_are_done_once_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
-    for seed in rounds:
-        simulation = Simulation(client, seed, fault_rate=0.2, death_rate=0.05)
-        flows = IdempotencyFlows(table, 2.0, 1_000, simulation.runtime())
-        keys = [f"payment{seed}-{number}" for number in range(6)]
-        results: dict[str, Counter[str]] = {key: Counter() for key in keys}
-
-        def handle(
-            key: str, simulation: Simulation = simulation, flows: IdempotencyFlows = flows
-        ) -> Flow[str | None]:
-            """A handler as a program has it; what it answered, or None."""
-            try:
-                started = yield from flows.begin(key)
-                if started.result is not None:
-                    return started.result
-                yield Pause(simulation.chance.uniform(0, 3))  # works; sometimes longer than its claim lasts
-                result = f"receipt {simulation.chance.getrandbits(32)}"
-                pay = {
-                    "TableName": table.name,
-                    "Key": {"PK": {"S": f"PAID#{key}"}, "SK": {"S": "PAID"}},
-                    "UpdateExpression": "ADD times :one",
-                    "ExpressionAttributeValues": {":one": {"N": "1"}},
-                }
-                members = [{"Update": pay}, flows.member(started, result)]
-                yield Call("transact_write_items", {"TransactItems": members})
-            except Exception:
-                return None
-            return result
-
-        def client_of_the_handler(
-            simulation: Simulation = simulation,
-            keys: list[str] = keys,
-            results: dict[str, Counter[str]] = results,
-            handle: Any = handle,
-        ) -> Flow[None]:
-            for _ in range(12):
-                key = simulation.chance.choice(keys)
-                if (result := (yield from handle(key))) is not None:
-                    results[key][result] += 1
-
-        for _ in range(3):
-            simulation.start(client_of_the_handler)
-        simulation.run()
-        simulation.calm()
-        for key in keys:
-            simulation.time += 10.0
-            last = simulation.perform(handle(key))
-            assert last is not None
-            # Everybody who got an answer got the same, and it was paid once.
-            assert set(results[key]) <= {last}, seed
-            paid = {"PK": {"S": f"PAID#{key}"}, "SK": {"S": "PAID"}}
-            item = client.get_item(TableName=table.name, Key=paid, ConsistentRead=True)["Item"]
-            assert item["times"] == {"N": "1"}, seed

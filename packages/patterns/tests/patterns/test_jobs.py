@@ -1,27 +1,21 @@
-"""Jobs: by example, and by random rounds.
-
-The rounds have workers that die, faults, lost answers and leases that run out.
-"""
+"""Jobs, by example."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections import Counter
 from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from hashrange_patterns import AsyncJobs, Job, Jobs, JobWorker, Runtime, Table
-from hashrange_patterns.flows import Call, Flow
-from hashrange_patterns.identifiers import Identifiers
-from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX, JobFlows
+from hashrange_patterns.flows import Call
+from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX
 from hashrange_patterns.tables import Address
 from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted, answer_of
-from patterns.simulation import Simulation
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
 
@@ -111,7 +105,7 @@ def test_what_keeps_failing_is_put_aside_and_replayed(client: Any, table: Table)
     assert jobs.dead() == []
 
 
-def test_the_outbox(client: Any, table: Table) -> None:
+def test_a_job_exists_if_and_only_if_its_transaction_was_committed(client: Any, table: Table) -> None:
     """A job exists if and only if the transaction that it is a member of was committed."""
     jobs = Jobs(client, table, "mail")
     order = {
@@ -366,72 +360,3 @@ def test_the_asynchronous_twin(client: Any, table: Table) -> None:
         assert "Put" in jobs.member("x")
 
     asyncio.run(tour())
-
-
-def test_no_job_is_lost_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
-    for seed in rounds:
-        simulation = Simulation(client, seed, death_rate=0.03)
-        runtime = simulation.runtime()
-        flows = JobFlows(
-            table, f"q{seed}", 5.0, 6, 2, runtime, Identifiers(runtime.now, simulation.chance.getrandbits)
-        )
-        done: Counter[str] = Counter()
-        holders: dict[str, tuple[int, float]] = {}
-        put: set[str] = set()
-
-        def produce(
-            flows: JobFlows = flows, put: set[str] = put, simulation: Simulation = simulation
-        ) -> Flow[None]:
-            for number in range(15):
-                payload = f"{simulation.chance.getrandbits(40)}-{number}"
-                try:
-                    yield from flows.put(payload)
-                except Exception:
-                    continue
-                put.add(payload)
-
-        def work(
-            flows: JobFlows = flows,
-            done: Counter[str] = done,
-            holders: dict[str, tuple[int, float]] = holders,
-            simulation: Simulation = simulation,
-        ) -> Flow[None]:
-            for _ in range(25):
-                try:
-                    job = yield from flows.take()
-                    if job is None:
-                        simulation.time += 1.0
-                        continue
-                    # Whoever gets it later has a larger number, and gets it only after the lease.
-                    attempts, _ = holders.get(job.id, (0, 0.0))
-                    assert job.attempts > attempts, job
-                    holders[job.id] = job.attempts, simulation.time
-                    if simulation.chance.random() < 0.2:
-                        yield from flows.retry(job, "bad luck", delay_seconds=simulation.chance.random())
-                    elif simulation.chance.random() < 0.9:
-                        done[job.payload] += 1
-                        yield from flows.done(job)
-                except AssertionError:
-                    raise
-                except Exception:
-                    continue
-
-        simulation.start(produce)
-        for _ in range(3):
-            simulation.start(work)
-        simulation.run()
-        simulation.calm()
-        left = simulation.perform(flows.dead())
-        while (job := simulation.perform(flows.take())) or simulation.time < holders_end(holders):
-            if job is None:
-                simulation.time += 5.0
-                continue
-            done[job.payload] += 1
-            assert simulation.perform(flows.done(job))
-        buried = {one.payload for one in left} | {one.payload for one in simulation.perform(flows.dead())}
-        assert put <= done.keys() | buried, seed
-
-
-def holders_end(holders: dict[str, tuple[int, float]]) -> float:
-    """When every lease that was ever given has run out."""
-    return max((taken for _, taken in holders.values()), default=0.0) + 60.0

@@ -1,7 +1,4 @@
-"""Locks: by example, and by random rounds.
-
-The rounds have clocks that differ, holders that die or sleep, and lost answers.
-"""
+"""Locks, by example."""
 
 from __future__ import annotations
 
@@ -12,11 +9,9 @@ from typing import Any, cast
 import pytest
 
 from hashrange_patterns import AsyncLocks, Held, Locks, Runtime, Table
-from hashrange_patterns.flows import Flow, Pause
-from hashrange_patterns.locks import LockFlows, Lost
+from hashrange_patterns.locks import Lost
 from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted
-from patterns.simulation import Simulation, twice
 
 
 class Process:
@@ -195,89 +190,3 @@ def test_the_asynchronous_twin(client: Any, table: Table) -> None:
         assert await locks.release(held)
 
     asyncio.run(tour())
-
-
-def test_no_two_hold_it_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
-    for seed in rounds:
-        simulation = Simulation(client, seed, fault_rate=0.15, death_rate=0.02)
-        chance = simulation.chance
-        believing: dict[int, tuple[LockFlows, Held]] = {}
-        fences: list[int] = []
-
-        def holders(believing: dict[int, tuple[LockFlows, Held]] = believing) -> list[int]:
-            return [number for number, (locks, held) in believing.items() if locks.is_held(held)]
-
-        def contend(
-            number: int,
-            simulation: Simulation = simulation,
-            believing: dict[int, tuple[LockFlows, Held]] = believing,
-            fences: list[int] = fences,
-            seed: int = seed,
-        ) -> Flow[None]:
-            chance = simulation.chance
-            offset = chance.uniform(-1e6, 1e6)  # no two clocks agree
-            skew = chance.uniform(-1.4, 1.4)
-            ours = simulation.runtime()
-            runtime = Runtime(
-                now=lambda: simulation.time + skew,
-                elapsed=lambda: simulation.time + offset,
-                chance=ours.chance,
-                token=ours.token,
-            )
-            locks = LockFlows(table, 5.0, 1.0, 3.0, runtime)
-            try:
-                for _ in range(6):
-                    believing.pop(number, None)
-                    held = yield from attempt(
-                        locks.acquire(f"lock{seed}", wait_seconds=chance.uniform(0, 12))
-                    )
-                    while held is not None:
-                        believing[number] = locks, held
-                        assert len(holders()) <= 1, seed
-                        yield Pause(chance.uniform(0, 4))  # works; sometimes too long
-                        assert len(holders()) <= 1, seed
-                        if locks.is_held(held):
-                            fences.append(held.fence)
-                        what = chance.random()
-                        if what < 0.4:
-                            held = yield from attempt(locks.renew(held))
-                        else:
-                            if what < 0.9:
-                                believing.pop(number, None)
-                                yield from attempt(locks.release(held))
-                            held = None
-            finally:
-                believing.pop(number, None)  # a process that died acts no more
-
-        for number in range(4):
-            simulation.start(lambda number=number: contend(number))  # type: ignore[misc]
-        simulation.run()
-        # Whoever acted within the lease did so after those with smaller fences, never between.
-        assert fences == sorted(fences), seed
-        assert fences, seed
-        simulation.calm()
-        assert chance is simulation.chance
-
-
-def attempt(flow: Flow[Any]) -> Flow[Any]:
-    """The result of a flow; None if it raised."""
-    try:
-        return (yield from flow)
-    except AssertionError:
-        raise
-    except Exception:
-        return None
-
-
-@pytest.mark.parametrize("release_is_lost", [False, True])
-def test_lost_answers_of_its_own_requests_do_not_lock_anybody_out(
-    client: Any, table: Table, release_is_lost: bool
-) -> None:
-    simulation = Simulation(client, 1, fault_rate=0.0)
-    locks = LockFlows(table, 5.0, 1.0, 3.0, simulation.runtime())
-    first = simulation.perform(twice(locks.acquire("report")))
-    assert first is not None
-    assert simulation.perform(twice(locks.release(first)) if release_is_lost else locks.release(first))
-    second = simulation.perform(locks.acquire("report"))
-    assert second is not None
-    assert second.fence > first.fence

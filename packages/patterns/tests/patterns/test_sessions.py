@@ -1,4 +1,4 @@
-"""Sessions: by example, and by random rounds in which an ended session must stay ended."""
+"""Sessions, by example."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from typing import Any, cast
 import pytest
 
 from hashrange_patterns import AsyncSessions, Runtime, Session, Sessions, Table
-from hashrange_patterns.flows import Flow
-from hashrange_patterns.sessions import SessionFlows
 from patterns.asynchronous import asynchronous
 from patterns.faults import noting
-from patterns.simulation import Simulation
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
 
@@ -107,59 +104,3 @@ def test_the_asynchronous_twin(client: Any, table: Table) -> None:
         assert await sessions.end_all("alice") == 0
 
     asyncio.run(tour())
-
-
-def test_an_ended_session_stays_ended_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
-    for seed in rounds:
-        simulation = Simulation(client, seed)
-        flows = SessionFlows(table, 10, 1_000, simulation.runtime())
-        tokens: list[str] = []
-        ended: set[str] = set()
-        user = f"alice{seed}"
-
-        def use(
-            flows: SessionFlows = flows,
-            tokens: list[str] = tokens,
-            ended: set[str] = ended,
-            user: str = user,
-            simulation: Simulation = simulation,
-        ) -> Flow[None]:
-            chance = simulation.chance
-            for _ in range(15):
-                simulation.time += chance.random() * 2
-                try:
-                    if not tokens or chance.random() < 0.3:
-                        tokens.append((yield from flows.begin(user)))
-                    elif chance.random() < 0.6:
-                        token = chance.choice(tokens)
-                        was_ended = token in ended
-                        session = yield from flows.get(token)
-                        assert not (was_ended and session)
-                    elif chance.random() < 0.7:
-                        token = chance.choice(tokens)
-                        yield from flows.end(token)
-                        ended.add(token)
-                    else:
-                        known = list(tokens)
-                        yield from flows.end_all(user)
-                        ended.update(known)
-                except AssertionError:
-                    raise
-                except Exception:
-                    continue
-
-        for _ in range(4):
-            simulation.start(use)
-        simulation.run()
-        simulation.calm()
-        for token in ended:
-            assert simulation.perform(flows.get(token)) is None, seed
-        simulation.perform(flows.end_all(user))
-        assert all(simulation.perform(flows.get(token)) is None for token in tokens), seed
-        left = client.query(
-            TableName=table.name,
-            KeyConditionExpression="PK = :pk",
-            ExpressionAttributeValues={":pk": {"S": f"SESSIONS#{user}"}},
-            ConsistentRead=True,
-        )
-        assert left["Count"] == 0, seed

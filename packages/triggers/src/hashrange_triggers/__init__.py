@@ -11,6 +11,10 @@
     functions    finds a function by ``module:function``
     tail         follows a table's changes as they happen
     differences  shows a stream record to people
+    running      calls a function with the changes of a table, in this program
+    commands     `stream` and `trigger`
+    testing      triggers of tests in process
+    ring         what triggers add to Hashrange
 
     import hashrange_triggers as triggers
 

@@ -51,9 +51,11 @@ EVERYDAY: Final = (
 )
 _EVERYDAY: Final = "Everyday options"
 _OTHER: Final = "Stores, callers, logs and the clock"
+_OF_RINGS: Final = "Access, costs and recordings, PostgreSQL, and other rings"
 SECTIONS: Final[dict[str, type | None]] = {
     _EVERYDAY: None,
     _OTHER: None,
+    _OF_RINGS: None,
     "Behaviour of the database": Settings,
     "Limits of the server": ServerSettings,
 }
@@ -118,10 +120,16 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
 
 def ring_options(function: Any) -> Any:
     """The options that rings add."""
-    for part in rings().each("serving"):
+    for part in reversed(rings().each("serving")):
         for decorate in reversed(part.options):
             function = decorate(function)
     return function
+
+
+def _names_of_rings() -> set[str]:
+    """The parameters of the options that rings add."""
+    made = click.command()(ring_options(lambda **given: None))
+    return {parameter.name or "" for parameter in made.params}
 
 
 def moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -220,8 +228,10 @@ def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.P
     """Parameters by the section that shows them."""
     classes = [(name, settings) for name, settings in SECTIONS.items() if settings is not None]
     place = {field_.name: name for name, settings in classes for field_ in fields(settings)}
+    place |= dict.fromkeys(_names_of_rings(), _OF_RINGS)
     place |= dict.fromkeys(EVERYDAY, _EVERYDAY)
     shown: dict[str, list[click.Parameter]] = {name: [] for name in SECTIONS}
     for parameter in parameters:
         shown[place.get(parameter.name or "", _OTHER)].append(parameter)
+    shown[_EVERYDAY].sort(key=lambda parameter: EVERYDAY.index(parameter.name or ""))
     return shown

@@ -218,8 +218,7 @@ def command(
         stack.callback(database.close)
         _arm(database, fault)
         tls = certificates_of(given)
-        token = admin_token or (_new_token() if asks_for_keys and log_format == "text" else "")
-        token = token if admin_port != 0 else ""
+        token = _token(admin_port, admin_token, makes=asks_for_keys and log_format == "text")
         starting = Starting(database, given, stack, data_dir, account_id, tls is not None, token != "")
         for part in parts:
             part.begin(starting)
@@ -231,8 +230,7 @@ def command(
             _keep(engine)
             fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
             shown = Secrets(private, "" if admin_token else token)
-            open_on = host if warns else None
-            announce(fields, region, log_format, shown, open_on, asks_for_keys)
+            announce(fields, region, log_format, shown, host if warns else None, asks_for_keys)
 
         with _errors_of_serving(host, port):
             serve(
@@ -252,9 +250,12 @@ def command(
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
-def _new_token() -> str:
-    """A token for the admin plane: whoever may use the plane can make keys of the root user."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)
+def _token(admin_port: int | None, given: str, *, makes: bool) -> str:
+    """The token of the admin plane, a new one if the server `makes` one: whoever may use the plane can make
+    keys of the root user."""
+    if admin_port == 0:
+        return ""
+    return given or (secrets.token_urlsafe(_TOKEN_BYTES) if makes else "")
 
 
 def _stopping(reason: str) -> None:

@@ -3,20 +3,17 @@
     port         the socket; loads the rest of the plane at the first connection
     application  the application made of the endpoints, its description of itself, and its connections
     guard        who may use the admin plane
+    roles        who may do what on the admin plane
     aside        work of endpoints that may take long, on a thread
     status       GET /health, /tables and /metrics
     attention    whether somebody looks at what is counted
-    heat         GET /heat: where the requests go, for `hashrange top`
-    usage        GET /costs and /insights: what requests consumed, and the keys that are used most
+    usage        GET /insights: the keys that are used most
     clock        GET and POST /clock
     faults       GET, POST and DELETE /faults
-    lab          GET and POST /lab
-    recording    GET, POST and DELETE /recording
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations
     destinations  the Kinesis destinations of the tables
-    keys         access keys, for `hashrange key`
     checkpoints  checkpoints, for `hashrange copy`
 
 `cli.admin` mounts the endpoints, so that no module here has to know all of them. This file imports nothing,

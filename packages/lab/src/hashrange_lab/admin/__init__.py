@@ -1,7 +1,9 @@
 """The endpoints of the lab on the admin plane."""
 
+from __future__ import annotations
+
 from typing import Final
 
 from hashrange_lab.admin import costs, heat, lab, recording
 
-ENDPOINTS: Final = (*heat.ENDPOINTS, *costs.ENDPOINTS, *lab.ENDPOINTS, *recording.ENDPOINTS)
+ENDPOINTS: Final = (*costs.ENDPOINTS, *heat.ENDPOINTS, *lab.ENDPOINTS, *recording.ENDPOINTS)

@@ -30,14 +30,12 @@ class Looked:
     """The heat of one server, while somebody looks at it."""
 
     def __init__(self, subject: Subject) -> None:
-        database = subject.database
-        self.heat = Heat(database.observers.observe, database.settings, lambda: subject.plane.draining)
+        self.heat = Heat(subject.database, lambda: subject.plane.draining)
         self.attention = Attention(self.heat.begin, self.heat.end)
-        self._engine = database.engine
 
     async def learn(self, *, every: bool = False) -> None:
         """Look up the keys of tables."""
-        await asyncio.to_thread(self.heat.learn, self._engine, every=every)
+        await asyncio.to_thread(self.heat.learn, every=every)
 
 
 def look_at(request: Request) -> Looked:

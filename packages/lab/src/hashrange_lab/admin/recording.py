@@ -22,7 +22,7 @@ from starlette.responses import Response
 from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.admin.roles import ADMIN
-from hashrange_lab.recordings.recording import Recordings, recording
+from hashrange_lab.recordings.recording import Recording, recordings_of
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
@@ -35,24 +35,19 @@ class Start(msgspec.Struct, forbid_unknown_fields=True):
     bytes_max: int | None = None
 
 
-def _recordings(subject: Subject) -> Recordings:
-    recordings: Recordings = subject.database.part("lab", "recordings")
-    return recordings
-
-
 def _shown(subject: Subject) -> dict[str, Any]:
-    last = _recordings(subject).last
-    writer = last.writer if last is not None else None
-    if last is None or writer is None:
+    recording = recordings_of(subject.database).last
+    writer = recording.writer if recording is not None else None
+    if recording is None or writer is None:
         return {"recording": None}
     about = {
         "state": writer.state,
-        "file": str(last.path),
-        "values": "hashed" if last.hashed else "kept",
+        "file": str(recording.path),
+        "values": "hashed" if recording.hashed else "kept",
         "requests": writer.written,
         "dropped": writer.dropped,
         "bytes": writer.written_bytes,
-        "bytes_max": last.bytes_max,
+        "bytes_max": recording.bytes_max,
     }
     return {"recording": about}
 
@@ -64,7 +59,7 @@ async def _show(request: Request) -> Response:
 async def _start(request: Request) -> Response:
     start = await read_json(request, Start)
     subject = subject_of(request)
-    recordings = _recordings(subject)
+    recordings = recordings_of(subject.database)
     if not recordings.directory:
         why = "The server has no directory for recordings: start it with --record-dir DIR."
         raise HTTPException(400, why)
@@ -76,9 +71,9 @@ async def _start(request: Request) -> Response:
     if bytes_max < 1:
         raise HTTPException(400, f"bytes_max is {bytes_max}; give a number from 1.")
     path = Path(recordings.directory) / start.name
-    made = recording(subject.database, path, hashed=start.values == "hashed", bytes_max=bytes_max)
+    recording = Recording(subject.database, path, hashed=start.values == "hashed", bytes_max=bytes_max)
     try:
-        made.begin()
+        recording.begin()
     except FileExistsError:
         raise HTTPException(409, f"{path} exists already; give another name.") from None
     except ValueError as error:
@@ -89,10 +84,10 @@ async def _start(request: Request) -> Response:
 
 
 async def _stop(request: Request) -> Response:
-    current = _recordings(subject_of(request)).current
-    if current is None:
+    recording = recordings_of(subject_of(request).database).last
+    if recording is None or not recording.is_on:
         raise HTTPException(409, "Nothing is being recorded.")
-    await asyncio.to_thread(current.end)
+    await asyncio.to_thread(recording.end)
     return await _show(request)
 
 

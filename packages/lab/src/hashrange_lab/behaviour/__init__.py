@@ -7,15 +7,17 @@
     resources    the throughput of a table or an index
     partitions   their partitions, and how these are split
     buckets      token buckets on the database's clock
-    places       which records a body touches
+    touched      which records a body touches
     metrics      the counts of throttling, as CloudWatch names them
     eventual     reads of the past, for reads without ConsistentRead
 
-All of it follows the database's clock, so a test decides when seconds pass. While the lab is off, the
-database does not call it at all. docs/lab.md describes it.
+All of it follows the database's clock, so a test decides when seconds pass. While the lab is off, it does not
+observe the database's requests. docs/lab.md of this package describes the lab.
 """
 
 from __future__ import annotations
+
+import threading
 
 from hashrange.database import Database
 from hashrange.errors import ServiceError
@@ -23,7 +25,7 @@ from hashrange.observing.observer import Body, ObservedRequest, Observer
 from hashrange.operations.context import NONE_LEFT, Operation
 from hashrange.storage.failures import StorageError
 from hashrange_lab.behaviour.eventual import Eventual
-from hashrange_lab.behaviour.throttling import Throttling, Ticket
+from hashrange_lab.behaviour.throttling import Throttled, Throttling
 
 __all__ = ["Eventual", "Lab", "Throttling"]
 
@@ -32,15 +34,14 @@ class Lab(Observer):
     """The lab of one database, an observer while a part of it is on."""
 
     name = "lab"
+    # After the fault rules, and around the judge of access: what policies refuse consumes nothing.
     rank = 20
 
     def __init__(self, database: Database) -> None:
-        self._settings = database.settings
-        self._observe = database.observers.observe
-        self.throttling = Throttling(
-            database.engine, database.settings, lambda: database.clock, self._changed
-        )
-        self.eventual = Eventual(database.settings, lambda: database.clock, self._changed)
+        self._observers = database.observers
+        self._lock = threading.Lock()
+        self.throttling = Throttling(database, self.begin)
+        self.eventual = Eventual(database, self.begin)
 
     @property
     def is_on(self) -> bool:
@@ -48,28 +49,25 @@ class Lab(Observer):
         return self.throttling.is_on or self.eventual.is_on
 
     def begin(self) -> None:
-        """Let the requests pass the lab, if its settings say so."""
-        self._changed()
-
-    def _changed(self) -> None:
-        self.bills = self.throttling.is_on
-        self._observe(self, self.is_on)
+        """Observe the requests while anything is on."""
+        with self._lock:
+            self.bills = self.throttling.is_on
+            self._observers.observe(self, self.is_on)
 
     def decides(self, seen: ObservedRequest) -> frozenset[int]:
-        """Refuse a batch for which there is no throughput, or leave members of it unprocessed."""
+        """Leave the members of a batch for which there is no throughput; refuse it if that is all of them."""
         try:
-            return self.throttling.left(seen.operation, seen.request, seen.caller)
+            return self.throttling.left(seen)
         except (ServiceError, StorageError) as error:
             seen.refusal = error
             return NONE_LEFT
 
     def wraps(self, seen: ObservedRequest, body: Body, entry: Operation, now: float) -> Body:
-        """The body, throttled, and with reads of the past."""
+        """The body over what the request may see, and charged with what it consumes."""
         if not entry.consumes:
             return body
-        operation, request, caller = seen.operation, seen.request, seen.caller
         if self.throttling.is_on:
-            body = Ticket(self.throttling, operation, request, caller, self._settings, body).run
+            body = Throttled(self.throttling, seen, body).run
         if self.eventual.is_on:
-            body = self.eventual.body(entry, operation, request, caller, body)
+            body = self.eventual.body(seen, body, entry)
         return body

@@ -23,9 +23,11 @@ from typing import Any, Final
 from sortedcontainers import SortedDict
 
 from hashrange import pace
-from hashrange.clock import BEHIND_SECONDS_MAX, Clock
-from hashrange.operations.context import Caller, Operation, Request, scope_of, table_name
-from hashrange.settings import Settings, parse_lag
+from hashrange.clock import BEHIND_SECONDS_MAX
+from hashrange.database import Database
+from hashrange.observing.observer import Body, ObservedRequest
+from hashrange.operations.context import Caller, Operation, Request, table_name
+from hashrange.settings import parse_lag
 from hashrange.storage.api import Address, Reader, Totals
 from hashrange.storage.merging import merged
 from hashrange.tables.definitions import catalog
@@ -67,18 +69,15 @@ class Eventual:
     sees an older state than that which it has seen before.
     """
 
-    def __init__(
-        self, settings: Settings, clock: Callable[[], Clock], changed: Callable[[], None]
-    ) -> None:
-        self.settings = settings
-        self._clock = clock
+    def __init__(self, database: Database, changed: Callable[[], None]) -> None:
+        self._database = database
         self._changed = changed
         self._lock = threading.Lock()
         self._images: dict[int, Any] = {}
         self._order: deque[_Image] = deque()
         self._bytes = 0
         self._latest: dict[tuple[str, str, str], float] = {}
-        self.seconds, self.seed, self.monotonic = parse_lag(settings.eventual_reads)
+        self.seconds, self.seed, self.monotonic = parse_lag(database.settings.eventual_reads)
         self._random = random.Random(self.seed)
 
     @property
@@ -100,26 +99,20 @@ class Eventual:
             self._clear()
         self._changed()
 
-    def body(
-        self,
-        entry: Operation,
-        operation: str,
-        request: Request,
-        caller: Caller,
-        body: Callable[[Any], Any],
-    ) -> Callable[[Any], Any]:
+    def body(self, seen: ObservedRequest, body: Body, entry: Operation) -> Body:
         """The body of a request, over what it may see, or with what it changes being kept."""
+        request = seen.request
         if entry.is_write(request):
             return _Write(self, body).run
-        if operation not in _READS or _is_consistent(operation, request):
+        if seen.operation not in _READS or _is_consistent(seen.operation, request):
             return body
         consistent = [
             given
             for given, part in request.get("RequestItems", {}).items()
             if part.get("ConsistentRead") is True
         ]
-        scope = scope_of(caller.account_id, caller.region, self.settings)
-        moment = self._moment(caller)
+        scope = seen.scope
+        moment = self._moment(seen.caller)
 
         def run(reader: Reader) -> Any:
             tables = [catalog.find(reader, table_name(given, scope), scope) for given in consistent]
@@ -130,7 +123,7 @@ class Eventual:
 
     def _moment(self, caller: Caller) -> float:
         """The moment whose state a read of a caller shows."""
-        now = self._clock().now()
+        now = self._database.clock.now()
         with self._lock:
             self._prune(now)
             lag = self._random.uniform(0, self.seconds) if self.seed else self.seconds
@@ -147,7 +140,7 @@ class Eventual:
 
     def add(self, images: list[_Image]) -> None:
         """Keep what was before a write, from now on."""
-        now = self._clock().now()
+        now = self._database.clock.now()
         with self._lock:
             self._prune(now)
             for image in images:
@@ -169,9 +162,7 @@ class Eventual:
                 return None
             return _first(records.get(key, ()), moment)
 
-    def between(
-        self, space: int, low: _Key, high: _Key | None, moment: float
-    ) -> dict[_Key, bytes | None]:
+    def between(self, space: int, low: _Key, high: _Key | None, moment: float) -> dict[_Key, bytes | None]:
         """What was at the records of a range at a moment, where that differs from what is there now."""
         with self._lock:
             records = self._images.get(space)
@@ -223,7 +214,7 @@ class _Write:
 
     __slots__ = ("_body", "_eventual", "_images")
 
-    def __init__(self, eventual: Eventual, body: Callable[[Any], Any]) -> None:
+    def __init__(self, eventual: Eventual, body: Body) -> None:
         self._eventual = eventual
         self._body = body
         self._images: list[_Image] = []

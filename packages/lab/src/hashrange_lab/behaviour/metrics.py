@@ -29,14 +29,11 @@ _CAUSES: Final = {
 
 
 def families_of(subject: Subject) -> Iterator[Family]:
-    """The metrics of a server, for /metrics."""
-    return families(subject.database.lab.throttling, subject.plane.settings.metrics_tables_max)
-
-
-def families(throttling: Throttling, tables_max: int) -> Iterator[Family]:
-    """The metrics of the first `tables_max` tables and indexes that were used."""
+    """The metrics of a server's tables and indexes that were used, as many as have their own series."""
+    throttling: Throttling = subject.database.lab.throttling
     if not throttling.is_on:
         return
+    tables_max = subject.plane.settings.metrics_tables_max
     resources = throttling.resources()[:tables_max]
     labels = [{"table": resource.table, "index": resource.index} for resource in resources]
     for way, side in _WAYS:

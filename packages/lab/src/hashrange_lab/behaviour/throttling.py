@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from hashrange.clock import Clock
+from hashrange.database import Database
 from hashrange.errors import (
     RequestLimitExceeded,
     ServiceError,
@@ -29,19 +29,19 @@ from hashrange.errors import (
     TransactionCanceledException,
 )
 from hashrange.limits import PARTITION_BYTES_MAX
+from hashrange.observing.observer import Body, ObservedRequest
 from hashrange.operations import throttling as words
-from hashrange.operations.context import NONE_LEFT, Caller, Request, scope_of, table_name
+from hashrange.operations.context import NONE_LEFT, Caller, table_name
 from hashrange.operations.targets import Attributes, targets
 from hashrange.operations.throttling import KEY_RANGE, Reason
-from hashrange.settings import Settings
-from hashrange.storage.api import Engine, Reader
+from hashrange.storage.api import Reader
 from hashrange.tables.data import capacity, indexes, keys, vectors
 from hashrange.tables.data.capacity import Bill, Consumed
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.values import item_size
-from hashrange_lab.behaviour.places import Noted, Position, Touched
 from hashrange_lab.behaviour.resources import READS, WRITES, Resource
+from hashrange_lab.behaviour.touched import Position, Touched, TouchedReader
 
 RESOURCES_MAX: Final = 10_000
 """The most tables and indexes whose state is kept; the one that was made first is forgotten."""
@@ -65,16 +65,12 @@ class _Part(NamedTuple):
 class Throttling:
     """The throttling of one database. Thread-safe. `changed` is called when it is turned on or off."""
 
-    def __init__(
-        self, engine: Engine, settings: Settings, clock: Callable[[], Clock], changed: Callable[[], None]
-    ) -> None:
-        self._engine = engine
-        self._settings = settings
-        self._clock = clock
+    def __init__(self, database: Database, changed: Callable[[], None]) -> None:
+        self._database = database
         self._changed = changed
         self._lock = threading.Lock()
         self._resources: dict[int, Resource] = {}
-        self.everywhere = settings.throttle
+        self.everywhere = database.settings.throttle
         self.tables: dict[str, bool] = {}
         self.requests: dict[tuple[str, str], int] = {}
 
@@ -108,29 +104,29 @@ class Throttling:
         """Whether a table is throttled."""
         return self.tables.get(full_name, self.everywhere)
 
-    def left(self, operation: str, request: Request, caller: Caller) -> frozenset[int]:
+    def left(self, seen: ObservedRequest) -> frozenset[int]:
         """The members of a batch that there is no throughput for. Raises `ServiceError` if it is none but
         these."""
-        side = _BATCHES.get(operation)
+        side = _BATCHES.get(seen.operation)
         if side is None:
             return NONE_LEFT
-        scope = scope_of(caller.account_id, caller.region, self._settings)
-        named = targets(operation, request)
-        members: list[tuple[Table | None, Attributes]] = self._engine.read(
+        scope = seen.scope
+        named = targets(seen.operation, seen.request)
+        members: list[tuple[Table | None, Attributes]] = self._database.engine.read(
             lambda reader: [
                 (catalog.find(reader, target.table, scope), target.attributes or {}) for target in named
             ]
         )
-        now = self._clock().now()
+        now = self._database.clock.now()
         with self._lock:
             parts = self._estimated(members, side, now)
             refusals = self._refusals(parts, now, spending=True)
             if not refusals:
                 return NONE_LEFT
             refused = frozenset(part.member for part, _ in refusals)
-            self._note(refusals, operation, now, is_whole=len(refused) == len(members))
+            self._note(refusals, seen.operation, now, is_whole=len(refused) == len(members))
         if len(refused) == len(members):
-            raise self._error(operation, 0, refusals, caller)
+            raise self._error(seen.operation, 0, refusals, seen.caller)
         return refused
 
     def _estimated(
@@ -182,28 +178,28 @@ class Throttling:
             resource.use(table, owner, now)
         return resource
 
-    # -- One request: called by its `Ticket` ----------------------------------------------------------------
+    # -- One request: called by its `Throttled` -------------------------------------------------------------
 
-    def charge(self, ticket: Ticket, noted: Noted, reader: Reader, bill: Bill) -> None:
+    def charge(self, request: Throttled, touched: list[Touched], reader: Reader, bill: Bill) -> None:
         """Charge a request with its bill. Raises `ServiceError` if there is no throughput for it."""
-        now = self._clock().now()
+        now = self._database.clock.now()
         with self._lock:
-            self._give_back(ticket, now)
-            parts = self._parts(ticket, noted, reader, bill, now)
-            refusals = [] if ticket.is_batch else self._refusals(parts, now, spending=False)
+            self._give_back(request, now)
+            parts = self._parts(request, touched, reader, bill, now)
+            refusals = [] if request.is_batch else self._refusals(parts, now, spending=False)
             if not refusals:
                 for part in parts:
                     self._charge(part, part.units, now)
-                ticket.charged = parts
+                request.charged = parts
                 return
-            self._note(refusals, ticket.operation, now, is_whole=True)
-        raise self._error(ticket.operation, ticket.members, refusals, ticket.caller)
+            self._note(refusals, request.operation, now, is_whole=True)
+        raise self._error(request.operation, request.members, refusals, request.caller)
 
-    def _give_back(self, ticket: Ticket, now: float) -> None:
+    def _give_back(self, request: Throttled, now: float) -> None:
         """Take the charge of an earlier run of the body back: an engine may run it several times."""
-        for part in ticket.charged:
+        for part in request.charged:
             self._charge(part, -part.units, now)
-        ticket.charged = []
+        request.charged = []
 
     def _charge(self, part: _Part, units: float, now: float) -> None:
         part.resource.sides[part.side].charge(units, now)
@@ -218,12 +214,12 @@ class Throttling:
             partition.seen.append(part.position)
 
     def _parts(
-        self, ticket: Ticket, noted: Noted, reader: Reader, bill: Bill, now: float
+        self, request: Throttled, touched: list[Touched], reader: Reader, bill: Bill, now: float
     ) -> list[_Part]:
         """The bill, divided among the partitions of the tables and indexes."""
         parts: list[_Part] = []
         for consumed in bill:
-            table = catalog.find(reader, table_name(consumed.table_name, ticket.scope), ticket.scope)
+            table = catalog.find(reader, table_name(consumed.table_name, request.scope), request.scope)
             if table is None or consumed.stream or not self.applies(table.full_name):
                 continue
             for owner, units in _owners(table, consumed):
@@ -234,12 +230,10 @@ class Throttling:
                     if resource.parts[0].low == (b"", b""):
                         resource.fit(reader.totals(table.space).bytes, PARTITION_BYTES_MAX, now)
                 side = WRITES if consumed.writes else READS
-                parts += _divided(resource, side, units, noted.touched, spaces, table.space)
+                parts += _divided(resource, side, units, touched, spaces, table.space)
         return parts
 
-    def _refusals(
-        self, parts: list[_Part], now: float, *, spending: bool
-    ) -> list[tuple[_Part, str]]:
+    def _refusals(self, parts: list[_Part], now: float, *, spending: bool) -> list[tuple[_Part, str]]:
         """The parts that a limit refuses, with the limit. If they are `spending`, each part needs what the
         parts before it have left over."""
         refusals: list[tuple[_Part, str]] = []
@@ -266,9 +260,7 @@ class Throttling:
         if part.position is not None:
             part.resource.parts[part.number].buckets[part.side].units -= units
 
-    def _note(
-        self, refusals: list[tuple[_Part, str]], operation: str, now: float, *, is_whole: bool
-    ) -> None:
+    def _note(self, refusals: list[tuple[_Part, str]], operation: str, now: float, *, is_whole: bool) -> None:
         """Count refusals, and let hot partitions split."""
         if is_whole:
             key = (refusals[0][0].resource.table, operation)
@@ -280,7 +272,7 @@ class Throttling:
                 parts = part.resource.parts
                 number = parts.find(part.position)
                 parts[number].seen.append(part.position)
-                parts.refused(number, now, self._settings.split_seconds)
+                parts.refused(number, now, self._database.settings.split_seconds)
 
     def _error(
         self, operation: str, members: int, refusals: list[tuple[_Part, str]], caller: Caller
@@ -294,47 +286,38 @@ class Throttling:
         if operation in _TRANSACTIONS and exception is not RequestLimitExceeded:
             return _canceled(exception, message, members, {part.member for part, _ in refusals})
         reasons = [
-            Reason(
-                part.resource.table.rpartition("/")[2], part.resource.index, part.side == WRITES, limit_
-            )
+            Reason(part.resource.table.rpartition("/")[2], part.resource.index, part.side == WRITES, limit_)
             for part, limit_ in refusals
         ]
         return words.error_of(exception, message, reasons, caller)
 
 
-class Ticket:
-    """One request that is throttled, if need be. `members` are those of a transaction."""
+class Throttled:
+    """One request that is throttled, if need be: it runs `body`. `members` are those of a transaction."""
 
     __slots__ = ("_body", "_throttling", "caller", "charged", "is_batch", "members", "operation", "scope")
 
-    def __init__(
-        self,
-        throttling: Throttling,
-        operation: str,
-        request: Request,
-        caller: Caller,
-        settings: Settings,
-        body: Callable[[Any], Any],
-    ) -> None:
+    def __init__(self, throttling: Throttling, seen: ObservedRequest, body: Body) -> None:
         self._throttling = throttling
         self._body = body
-        self.operation = operation
-        self.caller = caller
-        self.scope = scope_of(caller.account_id, caller.region, settings)
-        self.is_batch = operation in _BATCHES
-        self.members = len(request.get("TransactItems") or request.get("TransactStatements") or ())
+        self.operation = seen.operation
+        self.caller = seen.caller
+        self.scope = seen.scope
+        self.is_batch = seen.operation in _BATCHES
+        members = seen.request.get("TransactItems") or seen.request.get("TransactStatements") or ()
+        self.members = len(members)
         self.charged: list[_Part] = []
 
     def run(self, reader: Any) -> Any:
         """The body that the engine runs instead of the operation's own."""
-        noted = Noted(reader)
+        noting = TouchedReader(reader)
         try:
-            result = self._body(noted)
+            result = self._body(noting)
         except ServiceError as error:
             if error.bill is not None:
-                self._throttling.charge(self, noted, reader, error.bill)
+                self._throttling.charge(self, noting.touched, reader, error.bill)
             raise
-        self._throttling.charge(self, noted, reader, result[1])
+        self._throttling.charge(self, noting.touched, reader, result[1])
         return result
 
 

@@ -2,7 +2,7 @@
 
     costs      `costs`: what the requests to a running server cost
     reports    its reports
-    serving    --costs, --prices and --record of the server
+    serving    the options of the server: --costs, --record and those that belong to them
     record     `record`: recordings of a running server
     replay     `replay`: a recorded load again, on any endpoint
     load       `load`: a load of a named mix

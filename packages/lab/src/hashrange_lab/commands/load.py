@@ -7,9 +7,9 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.remote.asking import AWS, authorities, endpoint_option, tell_server
-from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
+from hashrange_lab.commands.tables import StatusLine, codes, milliseconds, plural, table
 from hashrange_lab.loads import items, mixes, running, sending
-from hashrange_lab.loads.making import CannotFill, Load, Made, Wanted
+from hashrange_lab.loads.making import CannotFill, Load, LoadCounts, LoadSettings
 from hashrange_lab.loads.replay import CannotMake, make_table
 from hashrange_lab.loads.sending import Connection, Endpoint
 
@@ -31,7 +31,7 @@ Examples:
   hashrange load a --table orders-load --keep-table
 
 The command makes its table, fills it, and deletes it in the end. Answers are verified: a wrong one makes the
-exit status 1. On AWS a load costs what its requests cost. docs/load.md has more."""
+exit status 1. On AWS a load costs what its requests cost. The page "Load and recordings" has more."""
 
 
 @click.command("load", epilog=_EPILOG)
@@ -93,7 +93,7 @@ def command(
     seconds = options["seconds"]
     if seconds is None and options["operations"] is None:
         seconds = _SECONDS
-    wanted = Wanted(
+    settings = LoadSettings(
         table=table_name or DEFAULT_TABLE,
         mix=mixes.MIXES[mix],
         distribution=distribution or mixes.MIXES[mix].distribution,
@@ -108,7 +108,7 @@ def command(
         verifies=not options["no_check"],
     )
     tell_server(endpoint_url)
-    run = _Run(wanted, is_own=table_name is None, keeps=keep_table)
+    run = _Run(settings, is_own=table_name is None, keeps=keep_table)
     try:
         run.run(sending.endpoint(endpoint_url, region, profile, authorities()))
     except (sending.Unreachable, CannotMake, CannotFill) as error:
@@ -122,17 +122,17 @@ def command(
 class _Run:
     """One run of the command. `is_own`: the table is the command's own."""
 
-    def __init__(self, wanted: Wanted, *, is_own: bool, keeps: bool) -> None:
-        self._wanted = wanted
+    def __init__(self, settings: LoadSettings, *, is_own: bool, keeps: bool) -> None:
+        self._settings = settings
         self._is_own = is_own
         self._keeps = keeps
-        self._line = Line()
-        self.made: Made | None = None
+        self._line = StatusLine()
+        self.made: LoadCounts | None = None
         self.ended = True
 
     def run(self, to: Endpoint) -> None:
         """Make the table, fill it, put the load on it, and tell what was measured."""
-        load = Load(to, self._wanted)
+        load = Load(to, self._settings)
         is_new: list[bool] = []
         try:
             self.ended = running.run(self._fill(to, load, is_new), lambda: self._show_filling(load))
@@ -141,14 +141,14 @@ class _Run:
                 self.made = load.made
                 self.ended = running.run(load.run(), lambda: self._show(load.made))
                 self._line.end()
-                _tell(load.made, self._wanted, self.ended)
+                _tell(load.made, self._settings, self.ended)
         finally:
             self._line.end()
             if self._is_own and is_new == [True] and not self._keeps:
-                running.run(_delete(to, self._wanted.table), lambda: None)
+                running.run(_delete(to, self._settings.table), lambda: None)
 
     async def _fill(self, to: Endpoint, load: Load, is_new: list[bool]) -> None:
-        table = self._wanted.table
+        table = self._settings.table
         is_new.append(await make_table(to, items.create(table)))
         if self._is_own and not is_new[0]:
             raise CannotMake(
@@ -158,9 +158,9 @@ class _Run:
         await load.fill()
 
     def _show_filling(self, load: Load) -> None:
-        self._line.show(f"filling {self._wanted.table}: {load.filled:,} of {self._wanted.items:,} items")
+        self._line.show(f"filling {self._settings.table}: {load.filled:,} of {self._settings.items:,} items")
 
-    def _show(self, made: Made) -> None:
+    def _show(self, made: LoadCounts) -> None:
         second, made.second = made.second, type(made.second)()
         self._line.show(
             f"{made.requests:,} requests, {second.count:,} in the last second, p99 "
@@ -176,7 +176,7 @@ async def _delete(to: Endpoint, table: str) -> None:
         connection.close()
 
 
-def _tell(made: Made, wanted: Wanted, ended: bool) -> None:
+def _tell(made: LoadCounts, settings: LoadSettings, ended: bool) -> None:
     """Print the summary."""
     seconds = max(made.seconds, 1e-9)
     rate = f"{made.requests / seconds:,.0f} a second"
@@ -201,7 +201,7 @@ def _tell(made: Made, wanted: Wanted, ended: bool) -> None:
             conflicts = plural(kind.conflicts, "update")
             click.echo(f"{name}: {conflicts} came after another one, and changed nothing")
     click.echo(f"consumed: {made.read_units:,.1f} read units, {made.write_units:,.1f} write units")
-    if not wanted.verifies:
+    if not settings.verifies:
         click.echo("answers were not verified")
         return
     click.echo(f"verified: {plural(made.verified, 'answer')}, {made.wrong:,} wrong")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.remote.asking import Plane, ask, plane_options
-from hashrange_lab.commands.serving import VALUES
+from hashrange_lab.recordings.lines import VALUES
 
 _EPILOG: Final = """\b
 Examples:
@@ -18,7 +18,7 @@ Examples:
   hashrange record stop
 
 The file is on the server's machine, in the directory that its --record-dir names. `hashrange replay` repeats
-a recording; docs/load.md has more."""
+a recording. The page "Load and recordings" has more."""
 
 
 @click.group("record", epilog=_EPILOG)

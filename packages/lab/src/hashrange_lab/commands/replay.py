@@ -10,11 +10,11 @@ import click
 
 from hashrange.cli.remote.asking import authorities, understanding
 from hashrange.operations import REGISTRY
-from hashrange_lab.commands.tables import Line, codes, milliseconds, plural, table
+from hashrange_lab.commands.tables import StatusLine, codes, milliseconds, plural, table
 from hashrange_lab.loads import replay, running, sending
 from hashrange_lab.loads.replay import CannotMake, Plan, Replay, Summary
 from hashrange_lab.recordings import reader
-from hashrange_lab.recordings.reader import NotARecording, Recording
+from hashrange_lab.recordings.reader import NotARecording, RecordingFile
 
 _ABSENT: Final = "ResourceNotFoundException"
 _EPILOG: Final = """\b
@@ -28,7 +28,7 @@ Examples:
 `hashrange serve --record FILE` makes recordings. Requests of one connection are sent in their order, those of
 different connections side by side, as they were recorded. Without --operations only operations on items are
 repeated, so no table is made, changed or deleted. Credentials are those of the AWS CLI: a profile, the
-environment, a role. On AWS a replay costs what its requests cost. docs/load.md has more."""
+environment, a role. On AWS a replay costs what its requests cost. The page "Load and recordings" has more."""
 
 
 class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -99,7 +99,7 @@ def command(
         in_flight_max=in_flight_max,
         token=os.urandom(8).hex(),
     )
-    line = Line()
+    line = StatusLine()
     try:
         with reader.open(file) as recording:
             run = Replay(recording, sending.endpoint(to, region, profile, authorities()), plan)
@@ -141,7 +141,7 @@ def _progress(summary: Summary) -> str:
     return f"{text}, {plural(summary.differences, 'difference')}"
 
 
-def _tell(summary: Summary, recording: Recording, ended: bool) -> None:
+def _tell(summary: Summary, recording: RecordingFile, ended: bool) -> None:
     """Print the summary."""
     done = sum(of.replayed.count for of in summary.operations.values())
     click.echo(
@@ -177,6 +177,6 @@ def _tell(summary: Summary, recording: Recording, ended: bool) -> None:
         click.echo("the recording is cut off or damaged: the requests after these are missing")
 
 
-def _is_damaged(summary: Summary, recording: Recording) -> bool:
+def _is_damaged(summary: Summary, recording: RecordingFile) -> bool:
     """Whether the recording was read as far as possible, and not to its end."""
     return recording.is_cut and summary.requests == recording.requests - sum(summary.left_out.values())

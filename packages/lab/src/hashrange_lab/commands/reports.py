@@ -11,7 +11,7 @@ from hashrange.prices import RATES, Book, Region
 from hashrange.prices.money import Money
 from hashrange_lab.money.advice import Advice, advise
 from hashrange_lab.money.plans import Comparison
-from hashrange_lab.money.statement import Line, Statement
+from hashrange_lab.money.statement import Statement, StatementLine
 
 _LINES_MAX: Final = 40
 _HEADS: Final = ("requests", "read units", "write units", "reads", "writes", "cost")
@@ -42,7 +42,7 @@ def costs(statement: Statement, book: Book, by: Sequence[str]) -> Iterator[str]:
     yield from _monthly(statement)
 
 
-def _row(line: Line, names: int, title: str = "") -> list[str]:
+def _row(line: StatementLine, names: int, title: str = "") -> list[str]:
     head = list(line.names) if not title else [title, *[""] * (names - 1)]
     return [
         *[name.replace("\n", " ") for name in head],
@@ -145,7 +145,7 @@ def as_json(statement: Statement, book: Book) -> dict[str, Any]:
     }
 
 
-def _json_line(line: Line, names: Sequence[str]) -> dict[str, Any]:
+def _json_line(line: StatementLine, names: Sequence[str]) -> dict[str, Any]:
     return {
         **dict(zip(names, line.names, strict=True)),
         "requests": line.requests,

@@ -45,7 +45,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-class Line:
+class StatusLine:
     """A line on stderr that is written again and again on a terminal, and every ten seconds in a log."""
 
     def __init__(self) -> None:

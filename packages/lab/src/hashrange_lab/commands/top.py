@@ -31,7 +31,8 @@ Examples:
   hashrange top --once --json | jq '.keys[0]'
 
 Each item that a request names counts once; a key is a partition key, of a table or a global index. The server
-counts while somebody looks: this command, or the console's page of the heat. docs/load.md has more."""
+counts while somebody looks: this command, or the console's page of the heat. The page "Load and
+recordings" has more."""
 
 
 @click.command("top", epilog=_EPILOG)
@@ -168,9 +169,7 @@ def lines(picture: dict[str, Any], by: str) -> list[str]:
     width = max(
         min(max([len(_value(row["key"])) for row in picture["keys"]]), _KEY_COLUMNS), len("partition key")
     )
-    shown.append(
-        f"{'partition key'.ljust(width)}  {'table'.ljust(_PLACE_COLUMNS)}   reads  writes  thrott"
-    )
+    shown.append(f"{'partition key'.ljust(width)}  {'table'.ljust(_PLACE_COLUMNS)}   reads  writes  thrott")
     for row in picture["keys"]:
         numbers = "  ".join(_rate(count).rjust(6) for count in _counts(row))
         place = _cut(_place(row), _PLACE_COLUMNS).ljust(_PLACE_COLUMNS)

@@ -43,8 +43,8 @@ class CannotFill(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The load that is wanted. It ends after `seconds` or `requests_max`, whichever comes first. `rate`:
+class LoadSettings:
+    """What load to make. It ends after `seconds` or `requests_max`, whichever comes first. `rate`:
     requests a second; None: as many as there can be. `verifies`: answers are verified."""
 
     table: str
@@ -71,7 +71,7 @@ class Kind:
 
 
 @dataclass(slots=True)
-class Made:
+class LoadCounts:
     """The load so far, by kinds of requests. `wrong`: answers that cannot be true; `examples` are the first
     of these, in words. `second`: the latencies since somebody looked."""
 
@@ -94,32 +94,32 @@ class Made:
 class Load:
     """One load. `made` grows while it runs."""
 
-    def __init__(self, to: Endpoint, wanted: Wanted) -> None:
+    def __init__(self, to: Endpoint, settings: LoadSettings) -> None:
         self._to = to
-        self._wanted = wanted
-        self._random = Random(wanted.seed)
-        self._choose = mixes.chooser(wanted.distribution, wanted.items, self._random)
-        self._known = Known(wanted.item_bytes)
-        self._items = wanted.items
+        self._settings = settings
+        self._random = Random(settings.seed)
+        self._choose = mixes.chooser(settings.distribution, settings.items, self._random)
+        self._known = Known(settings.item_bytes)
+        self._items = settings.items
         self._inserting = 0
         self._early: set[int] = set()
         self._failed: list[int] = []
         self._sent = 0
         self._began = 0.0
         self.filled = 0
-        self.made = Made()
+        self.made = LoadCounts()
 
     async def fill(self) -> None:
         """Put all items, in batches. Raises `CannotFill`."""
-        batches = iter(range(0, self._wanted.items, BATCH_WRITE_ITEMS_MAX))
-        await together([self._fill(batches) for _ in range(self._wanted.connections)])
+        batches = iter(range(0, self._settings.items, BATCH_WRITE_ITEMS_MAX))
+        await together([self._fill(batches) for _ in range(self._settings.connections)])
 
     async def _fill(self, batches: Any) -> None:
         connection = Connection(self._to)
-        table, size = self._wanted.table, self._wanted.item_bytes
+        table, size = self._settings.table, self._settings.item_bytes
         try:
             for first in batches:
-                numbers = range(first, min(first + BATCH_WRITE_ITEMS_MAX, self._wanted.items))
+                numbers = range(first, min(first + BATCH_WRITE_ITEMS_MAX, self._settings.items))
                 left = [{"PutRequest": {"Item": items.item(number, 0, size)}} for number in numbers]
                 for attempt in range(1, _TRIES_MAX + 1):
                     answer = await connection.send("BatchWriteItem", {"RequestItems": {table: left}})
@@ -144,25 +144,25 @@ class Load:
         """Send requests until it has been enough."""
         self._began = perf_counter()
         try:
-            await together([self._work() for _ in range(self._wanted.connections)])
+            await together([self._work() for _ in range(self._settings.connections)])
         finally:
             self.made.seconds = perf_counter() - self._began
 
     async def _work(self) -> None:
-        wanted = self._wanted
+        settings = self._settings
         connection = Connection(self._to)
         try:
-            while wanted.requests_max is None or self._sent < wanted.requests_max:
+            while settings.requests_max is None or self._sent < settings.requests_max:
                 due = perf_counter()
-                if wanted.rate is not None:
-                    due = self._began + self._sent / wanted.rate
-                if wanted.seconds is not None and due - self._began >= wanted.seconds:
+                if settings.rate is not None:
+                    due = self._began + self._sent / settings.rate
+                if settings.seconds is not None and due - self._began >= settings.seconds:
                     return
                 self._sent += 1
                 wait = due - perf_counter()
                 if wait > 0:
                     await asyncio.sleep(wait)
-                kind = wanted.mix.draw(self._random)
+                kind = settings.mix.draw(self._random)
                 await self._make(kind, connection)
                 self._count(kind, perf_counter() - due)
         finally:
@@ -190,7 +190,7 @@ class Load:
         self, connection: Connection, kind: str, operation: str, request: dict[str, Any]
     ) -> Answer:
         """The answer to a request on the table; an error is counted."""
-        named = {"TableName": self._wanted.table, "ReturnConsumedCapacity": "TOTAL", **request}
+        named = {"TableName": self._settings.table, "ReturnConsumedCapacity": "TOTAL", **request}
         answer = await connection.send(operation, named)
         if answer.error and answer.error != _CONDITION_FAILED:
             errors = self._kind(kind).errors
@@ -208,7 +208,7 @@ class Load:
         return said
 
     async def _read(self, connection: Connection, kind: str) -> None:
-        await self._read_item(connection, kind, self._wanted.consistent)
+        await self._read_item(connection, kind, self._settings.consistent)
 
     async def _read_item(
         self, connection: Connection, kind: str, consistent: bool
@@ -240,7 +240,7 @@ class Load:
         version = self._known.begin(number)
         values = {
             ":version": {"N": str(version)},
-            ":content": {"S": items.content(number, version, self._wanted.item_bytes)},
+            ":content": {"S": items.content(number, version, self._settings.item_bytes)},
         }
         request: dict[str, Any] = {
             "Key": items.key(number),
@@ -263,9 +263,9 @@ class Load:
         if self._failed:
             number = self._failed.pop()
         else:
-            number = self._wanted.items + self._inserting
+            number = self._settings.items + self._inserting
             self._inserting += 1
-        item = items.item(number, 0, self._wanted.item_bytes)
+        item = items.item(number, 0, self._settings.item_bytes)
         answer = await self._send(connection, kind, "PutItem", {"Item": item})
         if answer.error:
             self._failed.append(number)
@@ -285,19 +285,19 @@ class Load:
             "KeyConditionExpression": "pk = :pk AND sk >= :sk",
             "ExpressionAttributeValues": {":pk": key["pk"], ":sk": key["sk"]},
             "Limit": asked,
-            "ConsistentRead": self._wanted.consistent,
+            "ConsistentRead": self._settings.consistent,
         }
         answer = await self._send(connection, kind, "Query", request)
         if answer.error:
             return
         came = self._said(answer)["Items"]
-        if self._wanted.consistent:
+        if self._settings.consistent:
             self._verify(lambda: "" if came else f"the query from item {number} found nothing")
         for item in came:
             self._verify(partial(self._known.wrong_in_query, item, number))
 
     def _verify(self, wrong: Callable[[], str]) -> None:
-        if not self._wanted.verifies:
+        if not self._settings.verifies:
             return
         self.made.verified += 1
         why = wrong()

@@ -30,7 +30,7 @@ from hashrange_lab.loads.renaming import renamed
 from hashrange_lab.loads.sending import NO_ANSWER, Answer, Connection, Endpoint, Unreachable
 from hashrange_lab.recordings.digests import digest
 from hashrange_lab.recordings.lines import KEPT, Entry
-from hashrange_lab.recordings.reader import Recording, in_order
+from hashrange_lab.recordings.reader import RecordingFile, in_order
 
 IN_FLIGHT_MAX: Final = 1_000
 IDLE_SECONDS: Final = 5.0
@@ -109,7 +109,7 @@ class CannotMake(Exception):
 class Replay:
     """One replay. `summary` grows while it runs."""
 
-    def __init__(self, recording: Recording, to: Endpoint, plan: Plan) -> None:
+    def __init__(self, recording: RecordingFile, to: Endpoint, plan: Plan) -> None:
         self._recording = recording
         self._to = to
         self._plan = plan
@@ -263,9 +263,7 @@ async def make_table(to: Endpoint, create: dict[str, Any]) -> bool:
     try:
         answer = await connection.send("CreateTable", create)
         if answer.status != 200 and answer.error != "ResourceInUseException":
-            raise CannotMake(
-                f"The table {create['TableName']} cannot be made at {to.url}: {_text(answer)}"
-            )
+            raise CannotMake(f"The table {create['TableName']} cannot be made at {to.url}: {_text(answer)}")
         until = perf_counter() + _TABLE_SECONDS_MAX
         while perf_counter() < until:
             described = await connection.send("DescribeTable", {"TableName": create["TableName"]})

@@ -96,9 +96,7 @@ class Endpoint:
         return dict(request.headers.items())
 
 
-def endpoint(
-    url: str, region: str | None, profile: str | None, authorities: str | None = None
-) -> Endpoint:
+def endpoint(url: str, region: str | None, profile: str | None, authorities: str | None = None) -> Endpoint:
     """The endpoint at a URL, with the credentials of a profile or the environment, if there are any.
     `authorities`: the file of those that are trusted in place of the machine's.
 

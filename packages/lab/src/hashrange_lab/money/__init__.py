@@ -2,7 +2,6 @@
 
     meter      counts what requests consume, while it is on
     counts     what was counted
-    patterns   the access pattern of a request: its expressions without the values
     agents     who sends a request
     stored     what the tables store
 
@@ -13,5 +12,5 @@
     loads      loads as CSV
 
 The first half counts units and knows no prices; the second takes counts and prices (`hashrange.prices`) and
-knows no database, so commands price what a server has counted. docs/costs.md describes it.
+knows no database, so commands price what a server has counted. docs/server-costs.md describes it.
 """

@@ -7,6 +7,7 @@ advice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,8 +16,7 @@ from typing import Final
 from hashrange.limits import WRITE_UNIT_BYTES
 from hashrange.prices.money import Money, priced
 from hashrange.tables.data.capacity import write_units
-from hashrange_lab.money.counts import OTHERS, Pattern, Row
-from hashrange_lab.money.patterns import filtered_attribute
+from hashrange_lab.money.counts import OTHERS, Pattern, Usage
 from hashrange_lab.money.statement import Statement
 
 ADVICE_MAX: Final = 50
@@ -28,6 +28,7 @@ _SCANS: Final = frozenset(("Scan",))
 _TRANSACTIONS: Final = frozenset(("TransactWriteItems", "TransactGetItems", "ExecuteTransaction"))
 _NEAR: Final = 0.15
 """An average item that is this part of a unit above whole units is worth shortening."""
+_COMPARED: Final = re.compile(r"^\(*\s*(\w[\w.\[\]-]*)\s*=\s*:\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,15 @@ def _waste(statement: Statement) -> Iterator[Advice]:
             f"they cost {_units(pattern.read_units)} read units, {priced_text(statement, pattern)}.",
             saved,
         )
+
+
+def filtered_attribute(text: str) -> str:
+    """The attribute that the filter of a pattern first compares by `=`; "" if there is none."""
+    for part in text.split("; "):
+        if part.startswith("filter "):
+            match = _COMPARED.match(part.removeprefix("filter "))
+            return match[1] if match is not None else ""
+    return ""
 
 
 def _index_instead(statement: Statement, pattern: Pattern, saved: Money) -> str:
@@ -146,7 +156,7 @@ def _unread_indexes(statement: Statement) -> Iterator[Advice]:
 
 def _retries(statement: Statement) -> Iterator[Advice]:
     """Requests that SDKs repeated although the first attempt was charged."""
-    by_table: dict[str, list[Row]] = {}
+    by_table: dict[str, list[Usage]] = {}
     for (table, _), rows in statement.places.items():
         by_table.setdefault(table, []).extend(rows)
     for table, own in by_table.items():

@@ -15,7 +15,7 @@ OTHERS: Final = "others"
 """The caller, the operation or the table of what found no row of its own."""
 
 
-class Row(msgspec.Struct):
+class Usage(msgspec.Struct):
     """What one kind of request consumed on one table or index.
 
     `table` is a full name, `index` a global index, "" for the table with its local indexes. `caller` is the
@@ -38,7 +38,7 @@ class Row(msgspec.Struct):
 
 
 class Pattern(msgspec.Struct):
-    """How an access pattern was used. `text` are its expressions (`money.patterns`), "" for none.
+    """How an access pattern was used. `text` are its expressions (`observing.patterns`), "" for none.
 
     `read_items` and `returned_items` are counted only for the requests that tell both. `consistent` are the
     read units of strongly consistent reads outside of transactions, `consistent_requests` their number;
@@ -104,7 +104,7 @@ class Counted(msgspec.Struct):
     since: float
     until: float
     region: str
-    rows: list[Row]
+    rows: list[Usage]
     patterns: list[Pattern]
     series: list[Series]
     stored: list[Stored]

@@ -5,28 +5,29 @@ minute.
     …
     meter.counted(database, "us-east-1")
 
-A meter is an observer. Without one the requests pay nothing. Its memory is bounded: beyond `ROWS_MAX` rows
-the callers are no longer told apart, beyond `PATTERNS_MAX` patterns the expressions are not, and a table's or
-index's minutes are those of the last day. The requests of the console and of other operators' tools are not
-counted. Thread-safe. Refuses to know what anything costs.
+A meter is an observer. Without one the requests pay nothing. Its memory is bounded:
+beyond `ROWS_MAX` rows the callers are no longer told apart, beyond `PATTERNS_MAX` patterns the expressions
+are not, and a table's or index's minutes are those of the last day. The requests of the console and of other
+operators' tools are not counted. Thread-safe. Refuses to know what anything costs.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from hashrange.errors import ProvisionedThroughputExceededException, RequestLimitExceeded, ThrottlingException
+from hashrange.insights.throttled import throttled
 from hashrange.observing.observer import ObservedRequest, Observer
-from hashrange.operations.context import OPERATOR, scope_of
+from hashrange.observing.patterns import expressions_of
+from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.tables.data.capacity import Consumed
 from hashrange_lab.money.agents import tag
-from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
-from hashrange_lab.money.patterns import is_consistent, members, text_of
+from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Series, Usage
 from hashrange_lab.money.stored import stored
 
 if TYPE_CHECKING:
@@ -40,12 +41,6 @@ PLACES_MAX: Final = 200
 MINUTES_MAX: Final = 1_440
 TABLES_MAX: Final = 1_000
 """The most tables whose sizes are told."""
-
-_THROTTLING: Final = (
-    ProvisionedThroughputExceededException,
-    RequestLimitExceeded,
-    ThrottlingException,
-)
 
 
 def begin(database: Database, book: Book) -> Meter:
@@ -68,10 +63,7 @@ def end(database: Database) -> None:
 
 def running(database: Database) -> Meter | None:
     """The meter of a database; None if nothing is counted."""
-    for observer in database.observers.all:
-        if isinstance(observer, Meter):
-            return observer
-    return None
+    return next((each for each in database.observers.all if isinstance(each, Meter)), None)
 
 
 class Meter(Observer):
@@ -88,29 +80,40 @@ class Meter(Observer):
         """Begin to count anew."""
         with self._lock:
             self.since = self._database.clock.now()
-            self._rows: dict[tuple[str, str, str, str], Row] = {}
+            self._rows: dict[tuple[str, str, str, str], Usage] = {}
             self._patterns: dict[tuple[str, str, str, str], Pattern] = {}
             self._series: dict[tuple[str, str], deque[Minute]] = {}
             self._folded = 0
 
     def ended(self, seen: ObservedRequest) -> None:
         """Count a request."""
-        caller = seen.caller
-        if caller.access_key == OPERATOR:
+        if seen.caller.access_key == OPERATOR:
             return
-        if not seen.bill:
-            if isinstance(seen.error, _THROTTLING):
-                self._note_throttled(seen)
-            return
-        settings = self._database.settings
-        scope = scope_of(caller.account_id, caller.region, settings)
-        text, now = text_of(seen.request), self._database.clock.now()
+        now = self._database.clock.now()
+        refused = self._throttled(seen)
+        text = expressions_of(seen.request) if seen.bill else ""
         with self._lock:
+            for table, index in refused:
+                minute = self._minute(table, index, now)
+                if minute is not None:
+                    minute.throttled += 1
             for part in seen.bill:
-                self._count(seen, scope, part, text, now)
+                self._count(seen, part, text, now)
 
-    def _count(self, seen: ObservedRequest, scope: str, part: Consumed, text: str, now: float) -> None:
-        table = _full(scope, name_in(part.table_name))
+    def _throttled(self, seen: ObservedRequest) -> set[tuple[str, str]]:
+        """The tables and indexes that had no throughput for a request, or for members of it."""
+        if seen.error is None and not seen.left:
+            return set()
+        scope, named = seen.scope, targets_of_any(seen.operation, seen.request)
+        refused = throttled(seen, named)
+        return {
+            (_full(scope, target.table), target.index or "")
+            for target in named
+            if target.table and target.member in refused
+        }
+
+    def _count(self, seen: ObservedRequest, part: Consumed, text: str, now: float) -> None:
+        table = _full(seen.scope, name_in(part.table_name))
         own = part.table + sum(part.local.values())
         places = {"": own, **part.global_}
         # A read of an index reads nothing of its table.
@@ -138,7 +141,7 @@ class Meter(Observer):
                 row.requests += not own and index not in places and index == read_index
         self._count_pattern(seen, table, read_index, part, text, sum(places.values()))
 
-    def _row(self, table: str, index: str, operation: str, caller: str) -> Row:
+    def _row(self, table: str, index: str, operation: str, caller: str) -> Usage:
         key = (table, index, operation, caller)
         row = self._rows.get(key)
         if row is None:
@@ -146,7 +149,7 @@ class Meter(Observer):
                 # A table that comes even later than that is counted with the others.
                 known = (table, index, operation, OTHERS) in self._rows or len(self._rows) < 2 * ROWS_MAX
                 key = (table, index, operation, OTHERS) if known else (OTHERS, "", OTHERS, OTHERS)
-            row = self._rows.setdefault(key, Row(*key))
+            row = self._rows.setdefault(key, Usage(*key))
         return row
 
     def _count_pattern(
@@ -169,23 +172,10 @@ class Meter(Observer):
             if counted.read is not None and counted.returned is not None and len(seen.bill) == 1:
                 pattern.read_items += counted.read
                 pattern.returned_items += counted.returned
-            if is_consistent(seen.operation, seen.request):
+            if _is_consistent(seen.operation, seen.request):
                 pattern.consistent += units
                 pattern.consistent_requests += 1
-        pattern.members += members(seen.request)
-
-    def _note_throttled(self, seen: ObservedRequest) -> None:
-        """Count a request that was refused for want of throughput, for the tables that it names."""
-        named = targets_of_any(seen.operation, seen.request)
-        settings = self._database.settings
-        scope = scope_of(seen.caller.account_id, seen.caller.region, settings)
-        places = {(_full(scope, target.table), target.index or "") for target in named if target.table}
-        now = self._database.clock.now()
-        with self._lock:
-            for table, index in places:
-                minute = self._minute(table, index, now)
-                if minute is not None:
-                    minute.throttled += 1
+        pattern.members += _members(seen.request)
 
     def _add_minute(self, table: str, index: str, now: float, reads: float, writes: float) -> None:
         if reads or writes:
@@ -224,6 +214,21 @@ class Meter(Observer):
             )
         counted.stored = self._database.engine.read(lambda reader: stored(reader, TABLES_MAX))
         return counted
+
+
+def _is_consistent(operation: str, request: Request) -> bool:
+    """Whether a request reads strongly consistently. A transaction does so too, but cannot do otherwise."""
+    if operation == "BatchGetItem":
+        tables = request.get("RequestItems")
+        parts = tables.values() if isinstance(tables, Mapping) else ()
+        return any(isinstance(part, Mapping) and part.get("ConsistentRead") is True for part in parts)
+    return request.get("ConsistentRead") is True
+
+
+def _members(request: Request) -> int:
+    """How many members a transaction has; 0 for other requests."""
+    items = request.get("TransactItems", request.get("TransactStatements"))
+    return len(items) if isinstance(items, list) else 0
 
 
 def _copy(struct: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Final
 from hashrange.prices import Region
 from hashrange.prices.money import Money, priced
 from hashrange.prices.rates import GB, HOURS_OF_A_MONTH, Rates
-from hashrange_lab.money.counts import Counted, Row, Stored
+from hashrange_lab.money.counts import Counted, Stored, Usage
 
 GROUPS: Final = ("table", "index", "operation", "caller")
 """What lines can be told apart by."""
@@ -24,7 +24,7 @@ _HOUR_SECONDS: Final = 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StatementLine:
     """What some of the requests consumed and cost: `names` has a value for each name that it was grouped
     by."""
 
@@ -57,27 +57,27 @@ class Statement:
 
     counted: Counted
     region: Region
-    places: dict[tuple[str, str], list[Row]] = field(init=False, repr=False)
+    places: dict[tuple[str, str], list[Usage]] = field(init=False, repr=False)
     _rates: dict[str, Rates] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        places: dict[tuple[str, str], list[Row]] = {}
+        places: dict[tuple[str, str], list[Usage]] = {}
         for row in self.counted.rows:
             places.setdefault((row.table, row.index), []).append(row)
         object.__setattr__(self, "places", places)
         rates = {stored.table: self.region.rates(stored.table_class) for stored in self.counted.stored}
         object.__setattr__(self, "_rates", rates)
 
-    def lines(self, by: Sequence[str] = ("table", "operation")) -> list[Line]:
+    def lines(self, by: Sequence[str] = ("table", "operation")) -> list[StatementLine]:
         """The costs grouped by some of `GROUPS`, the most expensive first."""
-        groups: dict[tuple[str, ...], list[Row]] = {}
+        groups: dict[tuple[str, ...], list[Usage]] = {}
         for row in self.counted.rows:
             groups.setdefault(tuple([getattr(row, name) for name in by]), []).append(row)
         lines = [self._line(names, rows) for names, rows in groups.items()]
         return sorted(lines, key=lambda line: (-line.total.amount, -line.requests, line.names))
 
     @property
-    def total(self) -> Line:
+    def total(self) -> StatementLine:
         """All requests together."""
         return self._line((), self.counted.rows)
 
@@ -103,7 +103,7 @@ class Statement:
         share = Decimal(HOURS_OF_A_MONTH * _HOUR_SECONDS) / Decimal(self.counted.seconds)
         return Money(money.amount * share, money.missing)
 
-    def _line(self, names: tuple[str, ...], rows: Iterable[Row]) -> Line:
+    def _line(self, names: tuple[str, ...], rows: Iterable[Usage]) -> StatementLine:
         requests, read_units, write_units = 0, 0.0, 0.0
         reads = writes = other = Money()
         for row in rows:
@@ -116,7 +116,7 @@ class Statement:
             other += priced(rates, "stream_reads", row.stream_reads)
             other += priced(rates, "vector_writes", row.vector_bytes_written / GB)
             other += priced(rates, "vector_searches", row.vector_bytes_searched / GB)
-        return Line(names, requests, read_units, write_units, reads, writes, other)
+        return StatementLine(names, requests, read_units, write_units, reads, writes, other)
 
     def _monthly(self, stored: Stored) -> Iterator[Monthly]:
         rates = self.region.rates(stored.table_class)

@@ -6,6 +6,10 @@
     writer   writes a recording, on a thread of its own
     hashing  requests without the values of their items
     digests  compares answers
-
-Who shows the requests to a writer is `hashrange_lab.recordings.recording`.
+    recording  records the requests to a database
 """
+
+from typing import Final
+
+BYTES_MAX: Final = 1024**3
+"""The size at which a recording ends, if nobody says another."""

@@ -37,7 +37,7 @@ class NotARecording(Exception):
     """The file is no recording, or one that this version does not read; the text says why."""
 
 
-class Recording:
+class RecordingFile:
     """A recording that is being read. `tables`, `dropped`, `requests` and `end` fill while it is read."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -100,10 +100,10 @@ class Recording:
 
 
 @contextmanager
-def open(path: str | Path) -> Iterator[Recording]:  # noqa: A001 (as of `tarfile` and `gzip`)
+def open(path: str | Path) -> Iterator[RecordingFile]:  # noqa: A001 (as of `tarfile` and `gzip`)
     """The recording in a file. Raises `NotARecording`, OSError."""
     with builtins.open(path, "rb") as file:
-        yield Recording(file, str(path))
+        yield RecordingFile(file, str(path))
 
 
 def in_order(entries: Iterable[Entry]) -> Iterator[Entry]:

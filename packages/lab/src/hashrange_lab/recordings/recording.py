@@ -1,20 +1,19 @@
 """Records the requests of a database in a file, for `hashrange serve --record` or somebody else.
 
-    with recording(database, "load.hashrange"):
+    with Recording(database, "load.hashrange"):
         ...
 
-A recording is an observer of requests: it keeps each as it was sent, and writes it with its outcome when it
-has ended. `hashrange_lab.recordings` has the form of the file, and writes it. Requests that come by the admin
-plane are left out.
+A recording observes each request: as it was sent, when it begins, and with its outcome when it has ended. A
+`Writer` has the form of the file, and writes it. Requests that come by the admin plane are left out.
 """
 
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import orjson
 
@@ -24,44 +23,25 @@ from hashrange.interchange.descriptions import IncompleteDescription, create_req
 from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import OPERATOR, Caller
 from hashrange.storage.failures import StorageError
+from hashrange_lab.recordings import BYTES_MAX
 from hashrange_lab.recordings.lines import Entry
-from hashrange_lab.recordings.writer import Define, Taken, Writer
-
-BYTES_MAX: Final = 1024 * 1024 * 1024
+from hashrange_lab.recordings.writer import EndedRequest, Writer
 
 
 class Recordings:
-    """The recordings of one database: the `current` one, if requests are being recorded, and the `last`.
-    `directory` is where the admin plane may make some, "" for nowhere, of at most `bytes_max` each."""
+    """The recordings of one database: the `last`, which may be running. The admin plane makes recordings in
+    the folder `directory` ("" for none), of at most `bytes_max`."""
 
     def __init__(self, database: Database) -> None:
-        self.database = database
-        self.current: Recording | None = None
         self.last: Recording | None = None
         self.directory = ""
         self.bytes_max = BYTES_MAX
 
 
-def recording(
-    database: Database, path: str | Path, *, hashed: bool = False, bytes_max: int = BYTES_MAX
-) -> Recording:
-    """A recording of the requests to a database, in the file `path`."""
-
-    def define(caller: Caller, table: str) -> dict[str, Any] | None:
-        operator = Caller(caller.region, caller.account_id, OPERATOR)
-        try:
-            described = database.execute("DescribeTable", {"TableName": table}, operator)
-            return portable(create_request(described["Table"]))
-        except (ServiceError, StorageError, IncompleteDescription):
-            return None
-
-    return Recording(
-        database.part("lab", "recordings"),
-        Path(path),
-        hashed=hashed,
-        bytes_max=bytes_max,
-        define=define,
-    )
+def recordings_of(database: Database) -> Recordings:
+    """The recordings of a database."""
+    recordings: Recordings = database.part("lab", "recordings")
+    return recordings
 
 
 class Recording(Observer):
@@ -78,47 +58,45 @@ class Recording(Observer):
     numbers_connections = True
 
     def __init__(
-        self,
-        recordings: Recordings,
-        path: Path,
-        *,
-        hashed: bool = False,
-        bytes_max: int = BYTES_MAX,
-        define: Define,
+        self, database: Database, path: str | Path, *, hashed: bool = False, bytes_max: int = BYTES_MAX
     ) -> None:
-        self.path = path
+        self.path = Path(path)
         self.hashed = hashed
         self.bytes_max = bytes_max
         self.writer: Writer | None = None
-        self._recordings = recordings
-        self._define = define
+        self._database = database
         self._threads: dict[int, int] = {}
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it still takes requests."""
+        return self.writer is not None and self.writer.is_on
 
     def begin(self) -> None:
         """Begin to record."""
-        recordings = self._recordings
-        running = recordings.current
-        if running is not None and running.writer is not None and running.writer.is_on:
+        recordings, observers = recordings_of(self._database), self._database.observers
+        last = recordings.last
+        if last is not None and last.is_on:
             raise ValueError(
-                f"Requests are being recorded already, in {running.path}; stop that recording first."
+                f"Requests are being recorded already, in {last.path}; stop that recording first."
             )
         self.writer = Writer(
             self.path,
             hashed=self.hashed,
             bytes_max=self.bytes_max,
-            now=recordings.database.clock.now(),
+            now=self._database.clock.now(),
             by="hashrange",
             define=self._define,
-            failed=self._failed,
+            failed=partial(observers.failed, self.name),
         )
-        if running is not None:
-            running.leave()
-        recordings.current = recordings.last = self
-        recordings.database.observers.observe(self)
+        if last is not None:
+            observers.observe(last, False)  # (it may have ended by itself, and has seen no request since)
+        recordings.last = self
+        observers.observe(self)
 
     def end(self) -> None:
         """End the recording: the file is complete when this returns. Idempotent."""
-        self.leave()
+        self._database.observers.observe(self, False)
         if self.writer is not None:
             self.writer.close()
 
@@ -134,55 +112,43 @@ class Recording(Observer):
     ) -> None:
         self.end()
 
-    @property
-    def wants_answers(self) -> bool:
-        """Whether it takes digests of answers. Those of hashed requests would say nothing."""
-        return not self.hashed
-
-    def _failed(self, error: Exception) -> None:
-        self._recordings.database.observers.failed(self.name, error)
-
-    def leave(self) -> None:
-        """Observe no longer: requests need not pay for it."""
-        if self._recordings.current is self:
-            self._recordings.current = None
-        self._recordings.database.observers.observe(self, False)
-
     def begins(self, seen: ObservedRequest) -> None:
-        """Keep a request as it was sent; it is changed when it is prepared."""
-        sent = b"{}"
-        with suppress(TypeError):  # nested too deeply, or with numbers that are too long
-            sent = orjson.dumps(seen.request)
-        seen.keep(self, sent)
+        """Keep the request as it was sent, because it is changed when it is prepared."""
+        try:
+            seen.keep(self, orjson.dumps(seen.request))
+        except TypeError:  # nested too deeply, or with numbers that are too long
+            seen.keep(self, b"{}")
 
     def ended(self, seen: ObservedRequest) -> None:
         """Write a request that has ended; one that cannot be written is counted."""
-        try:
-            self._take(seen)
-        except Exception:
-            if self.writer is not None:
-                self.writer.miss()
-            raise
-
-    def _take(self, seen: ObservedRequest) -> None:
-        writer, caller = self.writer, seen.caller
-        if writer is None or caller.access_key == OPERATOR:
+        writer, sent = self.writer, seen.kept(self)
+        if writer is None or seen.caller.access_key == OPERATOR:
             return
         if not writer.is_on:
             # It has ended by itself: requests need not pay for it any longer.
-            self.leave()
+            self._database.observers.observe(self, False)
             return
-        record, answer, sent = seen.record, seen.answer, seen.kept(self)
+        try:
+            entry = self._entry(seen, writer.began)
+            # (digests of hashed answers would say nothing)
+            answer = None if self.hashed else seen.answer
+            if isinstance(answer, dict):
+                answer = orjson.dumps(answer)
+        except Exception:
+            writer.miss()
+            raise
         if sent is None:
             writer.miss()
-            return
-        if isinstance(answer, dict):
-            answer = orjson.dumps(answer)
-        entry = Entry(
-            at=max(seen.began - writer.began, 0.0),
+        else:
+            writer.take(EndedRequest(entry, sent, answer, seen.caller))
+
+    def _entry(self, seen: ObservedRequest, began: float) -> Entry:
+        record = seen.record
+        return Entry(
+            at=max(seen.began - began, 0.0),
             operation=record.operation,
             seconds=seen.seconds,
-            connection=caller.connection or self._thread(),
+            connection=seen.caller.connection or self._thread(),
             status=_status(seen.error),
             error=record.error,
             tables=record.tables,
@@ -197,11 +163,19 @@ class Recording(Observer):
             answer_bytes=record.answer_bytes,
             attempt=record.attempt,
         )
-        writer.take(Taken(entry, sent, answer if self.wants_answers else None, caller))
 
     def _thread(self) -> int:
         """The number of this thread, as that of a connection."""
         return self._threads.setdefault(threading.get_ident(), -1 - len(self._threads))
+
+    def _define(self, caller: Caller, table: str) -> dict[str, Any] | None:
+        """The CreateTable request of a table; None if there is none."""
+        operator = Caller(caller.region, caller.account_id, OPERATOR)
+        try:
+            described = self._database.execute("DescribeTable", {"TableName": table}, operator)
+            return portable(create_request(described["Table"]))
+        except (ServiceError, StorageError, IncompleteDescription):
+            return None
 
 
 def _status(error: Exception | None) -> int:

@@ -54,7 +54,7 @@ Define = Callable[[Caller, str], dict[str, Any] | None]
 """The CreateTable request of a table, by its name for a caller; None if there is no such table."""
 
 
-class Taken(NamedTuple):
+class EndedRequest(NamedTuple):
     """A request that has ended. `entry` has no request and no digest yet: `sent` is the request as JSON, and
     `answer` that of its answer, if it is to have a digest."""
 
@@ -98,7 +98,7 @@ class Writer:
         self._define = define
         self._failed = failed
         self._lock = threading.Lock()
-        self._queue: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[EndedRequest | None] = queue.SimpleQueue()
         self._queued = 0
         self._queued_bytes = 0
         self._told_dropped = 0
@@ -121,7 +121,7 @@ class Writer:
         """How long it has been recording."""
         return perf_counter() - self.began
 
-    def take(self, taken: Taken) -> None:
+    def take(self, taken: EndedRequest) -> None:
         """Write a request soon. Never waits, and never raises."""
         size = len(taken.sent) + (len(taken.answer) if taken.answer is not None else 0)
         with self._lock:
@@ -202,7 +202,7 @@ class Writer:
                 block_began = now
                 self._write_block()
 
-    def _add_request(self, taken: Taken) -> None:
+    def _add_request(self, taken: EndedRequest) -> None:
         caller = taken.caller
         for table in taken.entry.tables:
             named = caller.account_id, caller.region, table

@@ -19,7 +19,7 @@ from hashrange_lab.loads.items import Known
 from hashrange_lab.loads.latencies import Latencies
 from hashrange_lab.loads.making import Load
 from hashrange_lab.recordings import reader
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 
 SMALL = ["--items", "40", "--operations", "100", "--connections", "4"]
 
@@ -49,7 +49,7 @@ def test_what_was_consumed_is_shown(endpoint: str) -> None:
 def test_equal_seeds_make_equal_requests(endpoint: str, database: Database, tmp_path: Path) -> None:
     runs: list[list[Any]] = []
     for name, seed in (("first", "7"), ("second", "7"), ("third", "8")):
-        with recording(database, tmp_path / name):
+        with Recording(database, tmp_path / name):
             options = ["--items", "40", "--operations", "50", "--connections", "1", "--seed", seed]
             assert load(endpoint, "a", *options).exit_code == 0
         with reader.open(tmp_path / name) as opened:

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
-from hashrange.server import ServerSettings, running
+from hashrange.server import running
 from hashrange_lab.recordings import reader
+from hashrange_lab.recordings.recording import recordings_of
 from serving import serving
 from unit.test_admin import ask
 
@@ -35,8 +36,8 @@ def folder(tmp_path: Path) -> Path:
 def server(folder: Path) -> Iterator[tuple[str, str]]:
     """The URLs of the data plane and of the admin plane."""
     listening = bind_admin(0)
-    settings = ServerSettings(record_dir=str(folder))
-    with Database.in_memory() as database, running(database, admin=listening, settings=settings) as endpoint:
+    with Database.in_memory() as database, running(database, admin=listening) as endpoint:
+        recordings_of(database).directory = str(folder)
         yield endpoint, listening.url
 
 

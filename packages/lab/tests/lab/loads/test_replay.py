@@ -19,7 +19,7 @@ from hashrange_lab.loads import sending
 from hashrange_lab.loads.renaming import renamed
 from hashrange_lab.recordings import blocks, reader
 from hashrange_lab.recordings.lines import End, Entry, Head, TableLine, encode
-from hashrange_lab.recordings.recording import recording
+from hashrange_lab.recordings.recording import Recording
 from watched import create
 
 ITEM = {"pk": {"S": "ada"}, "sk": {"N": "1"}, "price": {"N": "2"}}
@@ -35,7 +35,7 @@ def recorded(database: Database, client: Any, tmp_path: Path) -> Path:
     """A recording of a load that begins without items."""
     create(client, "orders")
     path = tmp_path / "load"
-    with recording(database, path):
+    with Recording(database, path):
         client.list_tables()
         client.put_item(TableName="orders", Item=ITEM)
         client.get_item(TableName="orders", Key=KEY)
@@ -138,7 +138,7 @@ def test_requests_of_a_connection_keep_their_order(
     lines.append(End(1.0, 200, "stopped"))
     path = tmp_path / "load"
     path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
-    with recording(database, tmp_path / "again"):
+    with Recording(database, tmp_path / "again"):
         result = replay(path, "--to", endpoint, "--speed", "max", "--strict", "--in-flight-max", "10")
     assert result.exit_code == 0, result.output
     with reader.open(tmp_path / "again") as again:
@@ -276,7 +276,7 @@ def test_a_recording_with_hashed_values_can_be_replayed(
     database: Database, client: Any, tmp_path: Path
 ) -> None:
     create(client, "orders")
-    with recording(database, tmp_path / "load", hashed=True):
+    with Recording(database, tmp_path / "load", hashed=True):
         for number in range(20):
             key = {"pk": {"S": f"user-{number}"}, "sk": {"N": "12345"}}
             client.put_item(TableName="orders", Item=key)
@@ -304,7 +304,7 @@ def test_as_fast_as_possible_keeps_what_came_before_what(
     client: Any, database: Database, endpoint: str, tmp_path: Path
 ) -> None:
     create(client, "orders")
-    with recording(database, tmp_path / "load"):
+    with Recording(database, tmp_path / "load"):
         for number in range(60):
             # Each by a connection of its own, one after the other.
             other = boto3.client("dynamodb", endpoint_url=endpoint)

@@ -1,6 +1,6 @@
 """Notes which records a body touches, so that what it costs can be charged to their partitions.
 
-A `Noted` stands between a body and the engine's reader or transaction. Knows no limits.
+A `TouchedReader` stands between a body and the engine's reader or transaction. Knows no limits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Touched:
         self.is_get = is_get
 
 
-class Noted:
+class TouchedReader:
     """A reader or a transaction that notes what is touched: `touched`, in order."""
 
     __slots__ = ("_inner", "append", "count", "delete_space", "keep", "position", "stamp", "touched")
