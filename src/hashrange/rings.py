@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hashrange.database import Database
     from hashrange.operations.context import Caller
     from hashrange.storage.api import Engine
-    from hashrange.storage.moving import Target
+    from hashrange.storage.store_copy import CopyTarget
 
 GROUP: Final = "hashrange.rings"
 """The group of the entry points."""
@@ -134,7 +134,7 @@ class Stores(Protocol):
         """The store at one moment: `hashrange_postgres.snapshot.Snapshot` shows the form."""
         ...
 
-    def target(self, url: str, schema: str) -> Target:
+    def target(self, url: str, schema: str) -> CopyTarget:
         """A new store, to be filled."""
         ...
 

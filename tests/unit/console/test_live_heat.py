@@ -13,7 +13,7 @@ from consoles import CREATE, KEY, Browser, parsed, put
 from hashrange.database import Caller, Database
 from hashrange.insights.sketch import Sketch
 from hashrange.observing.noting import Items
-from hashrange.tables.data.capacity import NO_BILL
+from hashrange.tables.items.capacity import NO_BILL
 from hashrange.watching.sights import Sight
 from hashrange_lab.heat import KEYS_MAX, Heat, Place
 

@@ -24,7 +24,7 @@ from hashrange.operations.context import OPERATOR
 from hashrange.server import running
 from hashrange.server.admin import attention
 from hashrange.server.admin.attention import Attention
-from hashrange.tables.data.capacity import NO_BILL
+from hashrange.tables.items.capacity import NO_BILL
 from hashrange.watching.sights import Sight
 from hashrange_console.live import events, feed, state
 from hashrange_console.live.feed import Feed, Viewer, Wanted

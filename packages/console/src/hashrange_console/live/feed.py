@@ -24,7 +24,7 @@ from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import name_in, targets_of_any
 from hashrange.server.admin.attention import Attention
 from hashrange.server.admin.port import Subject
-from hashrange.tables.data.capacity import NO_BILL, Bill
+from hashrange.tables.items.capacity import NO_BILL, Bill
 from hashrange.watching.sights import Onlooker, Sight
 
 ROWS_MAX: Final = 500

@@ -35,10 +35,10 @@ from hashrange.operations.targets import Attributes, targets
 from hashrange.operations.throttling import KEY_RANGE, Reason
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader
-from hashrange.tables.data import capacity, indexes, keys, vectors
-from hashrange.tables.data.capacity import Bill, Consumed
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.items import capacity, indexes, keys, vectors
+from hashrange.tables.items.capacity import Bill, Consumed
 from hashrange.values import item_size
 from hashrange_lab.behaviour.places import Noted, Position, Touched
 from hashrange_lab.behaviour.resources import READS, WRITES, Resource

@@ -24,7 +24,7 @@ from hashrange.observing.observed import ObservedRequest
 from hashrange.observing.observer import Observer
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.targets import name_in, targets_of_any
-from hashrange.tables.data.capacity import Consumed
+from hashrange.tables.items.capacity import Consumed
 from hashrange_lab.money.agents import tag
 from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Row, Series
 from hashrange_lab.money.patterns import is_consistent, members, text_of
