@@ -34,10 +34,11 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database, Settings
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.tables.data import items, keys, records
-from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import keys, records
+from hashrange.tables.items.item_change import ItemChange, Occasion
+from hashrange.tables.writes import applying
 from hashrange.values import Item, item_size
 
 LOAD_ITEMS: Final = 1_000
@@ -98,7 +99,7 @@ def put(txn: Transaction, name: str, numbers: range, occasion: Occasion) -> None
         }
         address = keys.address_of_item(table.key, item)
         record = records.pack(item, item_size(item))
-        items.apply(txn, ItemChange(table, *address, None, None, record, item), occasion)
+        applying.apply(txn, ItemChange(table, *address, None, None, record, item), occasion)
 
 
 def room(directory: Path) -> int:

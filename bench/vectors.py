@@ -30,9 +30,10 @@ from hashrange.settings import ALL_VECTORS, Settings
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.data import items, keys, records
-from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items import keys, records
+from hashrange.tables.items.item_change import ItemChange, Occasion
+from hashrange.tables.writes import applying
 from hashrange.values import Item, item_size
 from hashrange.vectors import graph
 
@@ -228,7 +229,7 @@ def load(database: Database, matrix: Any) -> None:
             item = item_of(number, vector)
             record = records.pack(item, item_size(item))
             address = keys.address_of_item(table.key, item)
-            items.apply(txn, ItemChange(table, *address, None, None, record, item), occasion)
+            applying.apply(txn, ItemChange(table, *address, None, None, record, item), occasion)
 
     for start in range(0, len(matrix), LOAD_ITEMS):
         database.engine.write(partial(write, start=start))

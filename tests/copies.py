@@ -14,8 +14,16 @@ from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.offline.moving import DirectorySource, DirectoryTarget
-from hashrange.storage.moving import Copied, FindLogs, Numbers, Record, Source, Target, copy
+from hashrange.storage.embedded.offline.directory_copy import DirectorySource, DirectoryTarget
+from hashrange.storage.store_copy import (
+    Copied,
+    CopySource,
+    CopyTarget,
+    FindLogs,
+    Numbers,
+    Record,
+    copy,
+)
 from hashrange.tables.inspection.numbering import find_logs
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.moving import SchemaTarget
@@ -34,10 +42,10 @@ class Directory:
     def open(self) -> Engine:
         return EmbeddedEngine(self.path)
 
-    def source(self, logs: FindLogs = find_logs) -> Source:
+    def source(self, logs: FindLogs = find_logs) -> CopySource:
         return DirectorySource(self.path, logs)
 
-    def target(self) -> Target:
+    def target(self) -> CopyTarget:
         return DirectoryTarget(self.path, "the origin")
 
     @property
@@ -55,10 +63,10 @@ class Schema:
     def open(self) -> Engine:
         return PostgresEngine(self.url, schema=self.name)
 
-    def source(self, logs: FindLogs = find_logs) -> Source:
+    def source(self, logs: FindLogs = find_logs) -> CopySource:
         return Snapshot(self.url, self.name)
 
-    def target(self) -> Target:
+    def target(self) -> CopyTarget:
         return SchemaTarget(self.url, self.name)
 
 

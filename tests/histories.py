@@ -19,13 +19,14 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.data import records, writes
-from hashrange.tables.data.item_change import Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import recording, versions
 from hashrange.tables.history.past import Past
 from hashrange.tables.inspection import check
+from hashrange.tables.items import records
+from hashrange.tables.items.item_change import Occasion
+from hashrange.tables.writes import read_modify_write
 
 NOW = 1_700_000_000.0
 DAY = 24 * 3600.0
@@ -209,7 +210,7 @@ def put_all(txn: Transaction, items: list[dict[str, Any]], now: float) -> None:
     assert table is not None
     for item in items:
         write = single_write.put({"TableName": "table", "Item": item}, "")
-        writes.perform(txn, table, write, Occasion(now, Settings()))
+        read_modify_write.perform(txn, table, write, Occasion(now, Settings()))
 
 
 def take(world: World, step: tuple[Any, ...]) -> None:

@@ -57,10 +57,10 @@ from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
 from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
 from hashrange.storage.loops import Done, LoopWatch
 from hashrange.tables.background import sweeps
-from hashrange.tables.background.ondemand import Jobs
 from hashrange.tables.background.sharing import sharing_of
 from hashrange.tables.background.units import Background
 from hashrange.tables.inspection import overview
+from hashrange.tables.jobs.ondemand import Jobs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,8 +186,8 @@ class Database:
         return Travel(self.engine, lambda: self.clock, self.settings, _new_id)
 
     def import_errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[Answer]:
-        """The errors of the items of an import: `tables.imports.import_records.errors_of`."""
-        from hashrange.tables.imports.import_records import errors_of
+        """The errors of the items of an import: `tables.jobs.imports.import_records.errors_of`."""
+        from hashrange.tables.jobs.imports.import_records import errors_of
         return self.engine.read(lambda reader: errors_of(reader, arn, first, errors_max))
 
     def costs(self) -> Costs:

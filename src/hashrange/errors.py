@@ -58,7 +58,7 @@ class ServiceError(Exception):
 
     `message` is the text the client sees (None sends no text, as DynamoDB does for some codes);
     `members` are further members of the error's shape, in wire form. `units` are the write units that a
-    refused write consumed, and `bill` is everything that a refused request consumed (`tables.data.capacity`;
+    refused write consumed, and `bill` is everything that a refused request consumed (`tables.items.capacity`;
     None: nothing).
     """
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hashrange.operations.context import Caller
     from hashrange.server.admin.port import Admin
     from hashrange.storage.api import Engine
-    from hashrange.storage.moving import Target
+    from hashrange.storage.store_copy import CopyTarget
 
 GROUP: Final = "hashrange.rings"
 """The group of the entry points."""
@@ -141,7 +141,7 @@ class Stores(Protocol):
         """The store at one moment: `hashrange_postgres.snapshot.Snapshot` shows the form."""
         ...
 
-    def target(self, url: str, schema: str) -> Target:
+    def target(self, url: str, schema: str) -> CopyTarget:
         """A new store, to be filled."""
         ...
 
@@ -306,10 +306,10 @@ _PUBLIC: Final = (
     "server.admin.faults", "server.admin.guard", "server.admin.port", "server.admin.roles",
     "server.admin.status", "server.metrics", "server.run", "settings", "shapes.streams", "storage.api",
     "storage.capabilities", "storage.failures", "storage.features", "storage.loops", "storage.merging",
-    "storage.moving", "tables.background.job_records", "tables.background.lag", "tables.data.capacity",
-    "tables.data.indexes", "tables.data.keys", "tables.data.records", "tables.data.sources",
-    "tables.data.vectors", "tables.definitions.catalog", "tables.definitions.table", "tables.spaces",
-    "tables.streams.logs", "testing.database", "values", "values.numbers",
+    "storage.store_copy", "tables.definitions.catalog", "tables.definitions.table",
+    "tables.items.capacity", "tables.items.indexes", "tables.items.keys", "tables.items.records",
+    "tables.items.vectors", "tables.jobs.job_records", "tables.reads.sources", "tables.spaces",
+    "tables.streams", "tables.writes.lag", "testing.database", "values", "values.numbers",
 )  # fmt: skip
 PUBLIC: Final = frozenset({"hashrange", *[f"hashrange.{name}" for name in _PUBLIC]})
 """The modules of the core that rings may import. Others change without notice. A test compares the list with

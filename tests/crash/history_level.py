@@ -20,7 +20,7 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError, TransactionConflictException
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.background import restoring
-from hashrange.tables.background.bites import Limit
+from hashrange.tables.bites import Limit
 from hashrange.tables.inspection.check import check as problems
 
 Acknowledge = Callable[[str], None]

@@ -15,8 +15,8 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.commits import writable
 from hashrange.storage.contract.records import P, Q, get
+from hashrange.storage.contract.transactions import writable
 from hashrange.storage.failures import CommitError, CommitFailed
 from hashrange_postgres import PostgresEngine
 

@@ -21,9 +21,9 @@ from crash.history_level import ACCOUNTS, AMOUNT, COUNT, Acknowledge, check_whol
 from hashrange.database import Database, Settings
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.background import sweeps
-from hashrange.tables.bulk import bulk_runner as bulk_work
-from hashrange.tables.exports import export_runner as exports_work
 from hashrange.tables.inspection.check import check as problems
+from hashrange.tables.jobs.bulk import bulk_runner as bulk_work
+from hashrange.tables.jobs.exports import export_runner as exports_work
 
 ITEMS, ERRORS = 60, 20
 BITE_ITEMS = 25

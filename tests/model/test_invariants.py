@@ -26,11 +26,12 @@ from hashrange.errors import ServiceError
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import expiry, lag, sweeps
-from hashrange.tables.data import items, records
+from hashrange.tables.background import sweeps
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection.check import check
+from hashrange.tables.items import records
+from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item, item_size
 from hashrange_postgres import PostgresEngine
 from model import strategies
@@ -176,7 +177,7 @@ def recompute(reader: Reader) -> None:
                     entry = model.projected(definition, item)
                     local_bytes[partition] += item_size(entry) if entry is not None else 0
         if table.has_local_indexes:
-            sizes = {p: items.collection_size(reader, table, p) for p in local_bytes}
+            sizes = {p: applying.collection_size(reader, table, p) for p in local_bytes}
             assert sizes == dict(local_bytes)
             assert len(list(reader.scan_space(table.collection_space))) == len(sizes)
         _recompute_queue(reader, table, found)

@@ -36,8 +36,8 @@ from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps, units
-from hashrange.tables.background.bites import Damage
 from hashrange.tables.background.units import Bite, Unit
+from hashrange.tables.bites import Damage
 from hashrange.tables.inspection import overview
 
 START = 1_767_225_600  # 2026-01-01

@@ -14,16 +14,16 @@ from hashrange.clock import ManualClock
 from hashrange.database import Background, Database, Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import bites, expiry, lag, sweeps, units
-from hashrange.tables.background.bites import Limit
+from hashrange.tables import bites, streams
+from hashrange.tables.background import sweeps, units
 from hashrange.tables.background.units import Unit
-from hashrange.tables.data import items
-from hashrange.tables.data.item_change import ItemChange, Occasion
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check
+from hashrange.tables.items.item_change import ItemChange, Occasion
 from hashrange.tables.spaces import CATALOG_SPACE, LAG_SPACE
-from hashrange.tables.streams import logs
+from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item
 
 T = TypeVar("T")
@@ -158,14 +158,14 @@ def test_an_item_that_cannot_be_deleted_does_not_hold_up_the_others(
     for number in range(10):
         world.put("table", number, **expiring(NOW + number))
     world.expire("table")
-    applied = items.apply
+    applied = applying.apply
 
     def failing(txn: Transaction, change: ItemChange, occasion: Occasion) -> None:
         if change.old is not None and b'"p":{"N":"4"}' in change.old:
             raise KeyError("a shape that nobody thought of")
         applied(txn, change, occasion)
 
-    monkeypatch.setattr(items, "apply", failing)
+    monkeypatch.setattr(applying, "apply", failing)
     world.clock.advance(20)
     world.database.settle()
     assert world.count("table") == 1
@@ -273,7 +273,7 @@ def test_changes_of_an_index_that_has_gone_are_dropped(drops: str, anew: bool) -
 
 @pytest.mark.parametrize(
     ("partition", "sort", "unit"),
-    [(b"table", b"/bad", "table bad"), (logs.STREAM, b"/bad\x00label", "stream bad/label")],
+    [(b"table", b"/bad", "table bad"), (streams.STREAM, b"/bad\x00label", "stream bad/label")],
 )
 def test_a_damaged_definition_stops_nothing_else(
     world: World, partition: bytes, sort: bytes, unit: str
@@ -425,7 +425,7 @@ def test_what_a_bite_of_a_queue_reads_is_bounded_by_bytes(world: World) -> None:
         world.put("table", number, v={"S": "x" * 300_000})
     stream = world.table("table").stream
     assert stream is not None
-    done = world.engine.write(lambda txn: logs.trim(txn, stream, NOW + 2 * DAY, Limit(1_000)))
+    done = world.engine.write(lambda txn: streams.trim(txn, stream, NOW + 2 * DAY, Limit(1_000)))
     assert done.handled < 5
     assert done.more
     assert world.engine.read(lag.next_due) is None

@@ -32,11 +32,11 @@ from hashrange.errors import (
     ValidationException,
 )
 from hashrange.tables.background import restoring
-from hashrange.tables.background.bites import Limit
-from hashrange.tables.backups import backup_writer
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions import dropped
 from hashrange.tables.inspection import mending
 from hashrange.tables.inspection.check import check
+from hashrange.tables.jobs.backups import backup_writer
 
 RECOVERY = {"PointInTimeRecoveryEnabled": True}
 

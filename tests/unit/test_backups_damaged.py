@@ -18,9 +18,9 @@ import pytest
 
 from backing import NOW, World
 from hashrange.errors import ValidationException
-from hashrange.tables.backups import backup_records, backup_writer, files
 from hashrange.tables.definitions import catalog
 from hashrange.tables.inspection.check import check
+from hashrange.tables.jobs.backups import backup_records, backup_writer, files
 from hashrange.tables.spaces import BACKUP_SPACE, BACKUPS
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from backing import World
 from hashrange.errors import ValidationException
-from hashrange.tables.backups import files
+from hashrange.tables.jobs.backups import files
 
 
 @pytest.fixture

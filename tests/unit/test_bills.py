@@ -17,7 +17,7 @@ from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.data.capacity import Bill
+from hashrange.tables.items.capacity import Bill
 
 CALLER = Caller(account_id="123456789012")
 KEY = {"p": {"S": "a"}, "s": {"N": "1"}}

@@ -20,9 +20,9 @@ from hashrange.errors import (
 )
 from hashrange.interchange import ion
 from hashrange.operations.targets import targets
-from hashrange.tables.background import bites
-from hashrange.tables.bulk import bulk_runner
+from hashrange.tables import bites
 from hashrange.tables.inspection.check import check
+from hashrange.tables.jobs.bulk import bulk_runner
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"

@@ -22,8 +22,8 @@ from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import read_manifest
-from hashrange.tables.data import records
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items import records
 
 ITEMS = 400
 

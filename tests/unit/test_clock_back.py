@@ -17,10 +17,10 @@ from hashrange.operations.tables.throughput import changed
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import streams
 from hashrange.tables.definitions.table import Throughput
 from hashrange.tables.spaces import HOLD_SPACE
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Stream
+from hashrange.tables.streams import Stream
 
 START = 1_767_225_600.0
 HOUR, DAY = 3_600.0, 86_400.0
@@ -244,7 +244,7 @@ STREAM = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
 
 
 def stream_of(world: Stepping) -> Stream:
-    found: list[Stream] = world.engine.read(lambda reader: list(logs.all_streams(reader)))
+    found: list[Stream] = world.engine.read(lambda reader: list(streams.all_streams(reader)))
     return found[-1]
 
 
@@ -256,7 +256,7 @@ def records_of(world: Stepping) -> list[float]:
         return [
             change.time
             for shard in stream.shards
-            for _, change in logs.read(reader, stream, shard.id, 0, 1_000)
+            for _, change in streams.read(reader, stream, shard.id, 0, 1_000)
         ]
 
     return world.engine.read(read)
@@ -340,7 +340,7 @@ def test_a_stream_that_ended_ahead_of_time_is_kept_for_a_day_and_no_longer(ahead
     world.step(DAY)
     assert stream_of(world).closed == START
     world.step(1.0)
-    assert world.engine.read(lambda reader: list(logs.all_streams(reader))) == []
+    assert world.engine.read(lambda reader: list(streams.all_streams(reader))) == []
 
 
 @pytest.mark.parametrize("ahead", [2 * HOUR, DAY, 400 * DAY])

@@ -26,9 +26,9 @@ from hashrange.operations.context import Caller, Context
 from hashrange.storage import drafts
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import streams
 from hashrange.tables.spaces import LAG_SPACE
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Change, Shard, Stream
+from hashrange.tables.streams import Shard, Stream, StreamRecord
 
 START = 1_767_225_600.0
 HOUR, DAY, YEAR = 3_600.0, 86_400.0, 365 * 86_400.0
@@ -275,12 +275,12 @@ class Stepping(RuleBasedStateMachine):
         self.read_stream()
         self.tends = type(self).tends
 
-    def stored(self) -> list[tuple[Stream, Shard, list[tuple[int, Change]]]]:
+    def stored(self) -> list[tuple[Stream, Shard, list[tuple[int, StreamRecord]]]]:
         """The records of each shard."""
         return self.database.engine.read(
             lambda reader: [
-                (stream, shard, list(logs.read(reader, stream, shard.id, 0, 1_000)))
-                for stream in logs.all_streams(reader)
+                (stream, shard, list(streams.read(reader, stream, shard.id, 0, 1_000)))
+                for stream in streams.all_streams(reader)
                 for shard in stream.shards
             ]
         )
@@ -295,7 +295,7 @@ class Stepping(RuleBasedStateMachine):
         for stream, shard, stored in self.stored():
             moments = {change.time for _, change in stored}
             for moment in moments | {moment + 1.0 for moment in moments} | {self.clock.now()}:
-                mark_at = partial(logs.mark_at, stream=stream, shard=shard, moment=moment)
+                mark_at = partial(streams.mark_at, stream=stream, shard=shard, moment=moment)
                 mark = self.database.engine.read(mark_at)
                 late = [sequence for sequence, change in stored if change.time >= moment]
                 assert [sequence for sequence, _ in stored if sequence > mark] == late

@@ -20,7 +20,7 @@ from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitError
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.streams import logs
+from hashrange.tables import streams
 
 NOW = 1_700_000_000.0
 SETTINGS = Settings(stream_shards=2)
@@ -56,10 +56,10 @@ def records(engine: Engine) -> dict[str, list[tuple[int, float, int]]]:
     """The numbers, times and values of the records of each shard, as they are read."""
 
     def body(reader: Any) -> dict[str, list[tuple[int, float, int]]]:
-        [stream] = logs.all_streams(reader)
+        [stream] = streams.all_streams(reader)
         found: dict[str, list[tuple[int, float, int]]] = {}
         for shard in stream.shards:
-            changes = list(logs.read(reader, stream, shard.id, 0, 1_000))
+            changes = list(streams.read(reader, stream, shard.id, 0, 1_000))
             values = [int(str(change.new).split('"v":{"N":"')[1].split('"')[0]) for _, change in changes]
             found[shard.id] = [(at, change.time, n) for (at, change), n in zip(changes, values, strict=True)]
         return found

@@ -27,13 +27,13 @@ from copies import (
     new_schema,
     no_logs,
 )
-from hashrange.storage import moving
+from hashrange.storage import store_copy
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.files.directory import COPYING
 from hashrange.storage.embedded.files.mark import read_mark, write_mark
 from hashrange.storage.failures import StorageError, StoreDamaged, UnfinishedCopy, UnknownFormat
-from hashrange.storage.moving import Record, Sums
+from hashrange.storage.store_copy import Record, Sums
 from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.numbering import find_logs
 from vector_tables import World as Vectors
@@ -280,7 +280,7 @@ def test_a_difference_is_noticed(places: Places, kind: str, spoil: Any, message:
     engine.close()
     source, made = origin.source(no_logs), target.target()
     with pytest.raises(StorageError, match=message):
-        moving.copy(source, Lossy(made, spoil), lambda step, done, total: None)
+        store_copy.copy(source, Lossy(made, spoil), lambda step, done, total: None)
     source.close()
     made.close()
     with pytest.raises(UnfinishedCopy):
@@ -308,7 +308,7 @@ def test_a_difference_of_numbers_is_noticed(places: Places, kind: str, spoilt: s
     given = made.end
     made.end = lambda numbers: given(wrong)  # type: ignore[method-assign]
     with pytest.raises(StorageError, match="The copy is not what was read"):
-        moving.copy(source, made, lambda step, done, total: None)
+        store_copy.copy(source, made, lambda step, done, total: None)
     source.close()
     made.close()
     with pytest.raises(UnfinishedCopy):

@@ -15,7 +15,7 @@ import postgres
 from deliveries import ARN, DAY, ENDPOINT, NOW, World
 from hashrange import kinesis
 from hashrange.tables.definitions import catalog
-from hashrange.tables.deliveries import delivery_runner, messages, outboxes
+from hashrange.tables.jobs.deliveries import delivery_runner, messages, outboxes
 from hashrange.tables.spaces import DELIVERY_SPACE
 
 

@@ -81,7 +81,7 @@ def test_make_targets_exist(document: Path) -> None:
 
 
 def names_in_the_architecture() -> list[str]:
-    """The dotted names in backticks, for example `tables.data.items.apply`; file names are not among them."""
+    """The dotted names in backticks, for example `tables.writes.applying.apply`; no file names."""
     text = ARCHITECTURE.read_text(encoding="utf-8")
     names = set(re.findall(r"`([a-z_]+(?:\.[A-Za-z_]+)+)`", text))
     return sorted(name for name in names if not name.endswith((".md", ".py", ".toml")))

@@ -26,7 +26,7 @@ from hashrange.interchange import ion
 from hashrange.interchange.rows import Bad
 from hashrange.operations.targets import targets
 from hashrange.tables.definitions import catalog
-from hashrange.tables.exports import export_runner
+from hashrange.tables.jobs.exports import export_runner
 from hashrange.values import admit_item
 from importing import BUCKET, DAY, NOW, World, item_of
 

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashrange.storage.api import Reader
-from hashrange.tables.data import records
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.spans import moment_of, stamp_at, stamp_through
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import images, versions
 from hashrange.tables.history.past import Past, PastLost, settle
-from hashrange.tables.history.spans import moment_of, stamp_at, stamp_through
 from hashrange.tables.inspection import check
+from hashrange.tables.items import records
 from histories import DAY, NOW, SORTS, World, key_of, opener_of, put, put_all, steps, take, values_at
 
 

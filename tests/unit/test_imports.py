@@ -23,8 +23,8 @@ from hashrange.errors import (
 )
 from hashrange.interchange import compression as compressions
 from hashrange.limits import IMPORTS_MAX
-from hashrange.tables.imports import import_records, import_runner
 from hashrange.tables.inspection.check import check
+from hashrange.tables.jobs.imports import import_records, import_runner
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of, request
 
 INVALID_ITEMS = (

@@ -387,10 +387,10 @@ def shared():
 before = shared()
 import hashrange, hashrange.client, hashrange.database
 from hashrange.interchange import compression, csv_files, dynamodb_json, exports, ion, object_rows
-from hashrange.tables.backups import backup_runner
-from hashrange.tables.bulk import bulk_runner
-from hashrange.tables.exports import export_runner
-from hashrange.tables.imports import import_runner
+from hashrange.tables.jobs.backups import backup_runner
+from hashrange.tables.jobs.bulk import bulk_runner
+from hashrange.tables.jobs.exports import export_runner
+from hashrange.tables.jobs.imports import import_runner
 hashrange.Database.in_memory().settle()
 assert shared() == before
 """

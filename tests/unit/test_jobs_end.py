@@ -25,11 +25,11 @@ from hashrange.interchange.rows import Bad
 from hashrange.limits import IMPORTS_MAX
 from hashrange.storage.failures import CommitFailed
 from hashrange.tables.background.units import TRIES_MAX
-from hashrange.tables.backups import backup_reader, backup_writer
-from hashrange.tables.bulk import bulk_runner
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.exports import export_runner
-from hashrange.tables.imports import import_runner
+from hashrange.tables.jobs.backups import backup_reader, backup_writer
+from hashrange.tables.jobs.bulk import bulk_runner
+from hashrange.tables.jobs.exports import export_runner
+from hashrange.tables.jobs.imports import import_runner
 from importing import BUCKET, World, encoded, item_of, request
 
 DIGITS = "9" * 5_000

@@ -19,8 +19,8 @@ from hashrange.pace import turns
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.data import ranges
 from hashrange.tables.definitions import catalog
+from hashrange.tables.reads import ranges
 from hashrange_postgres import PostgresEngine
 
 CALLER = Caller()
@@ -381,9 +381,9 @@ def test_a_page_of_a_table_that_was_made_anew_begins_again() -> None:
     table = database.engine.read(lambda reader: catalog.open_active(reader, "table", ""))
     anew = msgspec.structs.replace(table, space=table.space + 1)
     begun, page = ranges.Begun(), ranges.Page([b"old"], None, reached=b"old")
-    begun.keep(ranges.Source(table, None), page)
-    assert begun.take(ranges.Source(anew, None)) is None
-    begun.keep(ranges.Source(table, None), page)
-    assert begun.take(ranges.Source(table, None)) is page
-    assert begun.take(ranges.Source(table, None)) is None  # only once
+    begun.keep(ranges.ReadSource(table, None), page)
+    assert begun.take(ranges.ReadSource(anew, None)) is None
+    begun.keep(ranges.ReadSource(table, None), page)
+    assert begun.take(ranges.ReadSource(table, None)) is page
+    assert begun.take(ranges.ReadSource(table, None)) is None  # only once
     database.close()

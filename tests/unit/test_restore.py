@@ -24,11 +24,11 @@ from hashrange.errors import (
 )
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
-from hashrange.tables.background.bites import Limit
-from hashrange.tables.data import records
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check, mending
+from hashrange.tables.items import records
 from histories import DAY, INDEX, NOW, Contents, World, key_of, opener_of, put, steps, take
 
 RECOVERY = {"PointInTimeRecoveryEnabled": True}

@@ -21,8 +21,8 @@ from hashrange.errors import (
 from hashrange.operations.streams import iterators
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Change
+from hashrange.tables import streams
+from hashrange.tables.streams import StreamRecord
 
 TABLE = "changes"
 DAY = 24 * 3600
@@ -361,13 +361,13 @@ def test_the_stamp_of_a_record_is_its_time_and_orders_as_times_do(
     event: str, first: float, second: float
 ) -> None:
     def stored(moment: float) -> bytes:
-        change = Change(event, moment, 2**40, b"{}" * 500, b"new", b"old", True)
+        change = StreamRecord(event, moment, 2**40, b"{}" * 500, b"new", b"old", True)
         return msgspec.msgpack.encode(change)
 
     early, late = stored(min(first, second)), stored(max(first, second))
-    stamps = [value[logs.TIME_AT : logs.TIME_AT + STAMP_BYTES] for value in (early, late)]
+    stamps = [value[streams.TIME_AT : streams.TIME_AT + STAMP_BYTES] for value in (early, late)]
     assert stamps == sorted(stamps)
-    raised = early[: logs.TIME_AT] + stamps[1] + early[logs.TIME_AT + STAMP_BYTES :]
+    raised = early[: streams.TIME_AT] + stamps[1] + early[streams.TIME_AT + STAMP_BYTES :]
     assert raised == late
 
 
@@ -396,10 +396,10 @@ def test_forged_iterators_are_refused(log: Log) -> None:
 
 
 def test_sequence_numbers_are_of_one_length_and_order_as_texts() -> None:
-    shown = [logs.show_sequence(sequence) for sequence in (1, 9, 10, 2**63, 2**64 - 2)]
+    shown = [streams.show_sequence(sequence) for sequence in (1, 9, 10, 2**63, 2**64 - 2)]
     assert {len(text) for text in shown} == {21}
     assert shown == sorted(shown)
-    assert [logs.parse_sequence(text) for text in shown] == [1, 9, 10, 2**63, 2**64 - 2]
+    assert [streams.parse_sequence(text) for text in shown] == [1, 9, 10, 2**63, 2**64 - 2]
 
 
 @pytest.mark.parametrize("kind", ["SS", "NS", "BS"])

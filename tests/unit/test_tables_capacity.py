@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hashrange.tables.data import capacity
-from hashrange.tables.data.capacity import Consumed, WriteUnits
 from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, Table
+from hashrange.tables.items import capacity
+from hashrange.tables.items.capacity import Consumed, WriteUnits
 
 _KEY = KeySchema((KeyAttribute("p", "S"),))
 TABLE = Table(

@@ -14,14 +14,14 @@ from hashrange.encoding import PARTITION_BYTES
 from hashrange.storage.api import Transaction
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import backfill, builds, expiry, lag
-from hashrange.tables.data import records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.definitions.table import encode as encode_definition
 from hashrange.tables.inspection import check, mending
 from hashrange.tables.inspection.problems import Problem
+from hashrange.tables.items import records
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
+from hashrange.tables.writes import backfill, builds, expiry, lag
 from hashrange.values import Item, item_size
 
 NOW = 1_700_000_000

@@ -13,9 +13,10 @@ from hashrange.database import Database
 from hashrange.limits import TTL_PAST_SECONDS_MAX
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import expiry, sweeps
+from hashrange.tables.background import sweeps
 from hashrange.tables.definitions.table import TimeToLive
 from hashrange.tables.inspection import check
+from hashrange.tables.writes import expiry
 from hashrange.values import AttributeValue, Item
 
 NOW = 1_700_000_000

@@ -12,9 +12,9 @@ from hashrange.database import Database, Settings
 from hashrange.errors import ValidationException
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
-from hashrange.tables.data import indexes, keys, records
 from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, Table
 from hashrange.tables.inspection import check
+from hashrange.tables.items import indexes, keys, records
 from hashrange.values import Item, item_size
 
 _P, _K, _G = KeyAttribute("p", "S"), KeyAttribute("k", "S"), KeyAttribute("g", "S")

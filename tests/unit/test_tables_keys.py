@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hashrange.errors import ValidationException
-from hashrange.tables.data import keys
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema
+from hashrange.tables.items import keys
 from hashrange.values import Item
 
 SIMPLE = KeySchema((KeyAttribute("p", "S"),))

@@ -16,11 +16,10 @@ from hashrange.database import Database, Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import lag, queues
-from hashrange.tables.background.bites import Limit
-from hashrange.tables.data import holds, tokens
-from hashrange.tables.data.indexes import Entry
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema
+from hashrange.tables.items.indexes import Entry
+from hashrange.tables.writes import holds, lag, queues, tokens
 from rocks import Skips, counting_skips
 
 SPACE = 100

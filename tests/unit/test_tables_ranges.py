@@ -17,9 +17,10 @@ from hashrange import encoding
 from hashrange.errors import ValidationException
 from hashrange.limits import PAGE_BYTES_MAX
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.data import ranges, records
-from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, Table
+from hashrange.tables.items import records
+from hashrange.tables.reads import ranges
+from hashrange.tables.reads.ranges import ReadSource
 from hashrange.values import AttributeValue, Item, decode_binary, item_size, numbers
 
 _texts = st.text(st.sampled_from("ab\x00\x01\xff\ue000\U00010000"), max_size=3)
@@ -186,20 +187,20 @@ def test_a_page_stops_when_it_reaches_a_megabyte() -> None:
     ],
 )
 def test_a_start_key_that_does_not_fit_is_refused(index: bool, key: Item) -> None:
-    source = Source(PLAIN, PLAIN.indexes[0] if index else None)
+    source = ReadSource(PLAIN, PLAIN.indexes[0] if index else None)
     # [report]
     with pytest.raises(ValidationException, match="The provided starting key is invalid"):
         ranges.start_position(source, key)
 
 
 def test_a_last_key_holds_the_index_key_and_the_table_key() -> None:
-    assert Source(PLAIN, None).start_names() == ["p", "k"]
-    assert Source(PLAIN, PLAIN.indexes[0]).start_names() == ["g", "p", "k"]
+    assert ReadSource(PLAIN, None).start_names() == ["p", "k"]
+    assert ReadSource(PLAIN, PLAIN.indexes[0]).start_names() == ["g", "p", "k"]
 
 
 def test_reading_goes_on_behind_the_start_in_both_directions() -> None:
     engine = MemoryEngine()
-    source = Source(PLAIN, None)
+    source = ReadSource(PLAIN, None)
     key: Item = {"p": {"S": "a"}, "k": {"N": "2"}}
     partition, start = ranges.start_position(source, key)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hashrange import pace
 from hashrange.pace import turns
 from hashrange.pace.workers import Workers
-from hashrange.tables.data import records
+from hashrange.tables.items import records
 from hashrange.values import Item
 
 MANY: Item = {"p": {"S": "x"}, "l": {"L": [{"N": str(number)} for number in range(20_000)]}}

@@ -12,9 +12,8 @@ from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.errors import IdempotentParameterMismatchException, TransactionInProgressException
 from hashrange.limits import CLIENT_REQUEST_TOKEN_SECONDS
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import queues
-from hashrange.tables.data import tokens
 from hashrange.tables.spaces import TOKEN_SPACE
+from hashrange.tables.writes import queues, tokens
 
 NOW = 1_700_000_000.5
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hashrange.database import Database
-from hashrange.tables.data import records
+from hashrange.tables.items import records
 from hashrange.values import Item
 
 MEMBERS = 10

@@ -27,10 +27,10 @@ from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
-from hashrange.tables.data import vectors
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Vector
 from hashrange.tables.inspection.check import check
+from hashrange.tables.items import vectors
 from hashrange.values import admit_value
 from hashrange.vectors import graph
 from hashrange.vectors import kept as kept_matrices

@@ -15,7 +15,7 @@ from hashrange.cli.stores import is_url, stores_of
 from hashrange.files.durable import private, sync, sync_directory
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError, StoreDamaged
-from hashrange.storage.moving import Numbers
+from hashrange.storage.store_copy import Numbers
 from hashrange.tables.inspection.check import check
 from hashrange.tables.inspection.mending import kept_lines, mend
 from hashrange.tables.inspection.owners import owners
@@ -156,7 +156,7 @@ def _problems(directory: Path) -> Iterator[Problem]:
 
 
 def _numbers_of(store: StoredRecords, logs: set[int]) -> Numbers:
-    from hashrange.storage.embedded.offline.moving import Content
+    from hashrange.storage.embedded.offline.directory_copy import Content
 
     try:
         return Content(store.directory, store.db, store.cleared).numbers(logs)

@@ -16,10 +16,10 @@ from hashrange.cli.remote.progress import Progress
 from hashrange.cli.stores import is_url, stores_of
 from hashrange.clock import SystemClock, show_moment
 from hashrange.storage.failures import DataDirectoryLocked, StorageError
-from hashrange.storage.moving import Source, Target, copy
+from hashrange.storage.store_copy import CopySource, CopyTarget, copy
 
 if TYPE_CHECKING:
-    from hashrange.storage.embedded.offline.moving import DirectorySource
+    from hashrange.storage.embedded.offline.directory_copy import DirectorySource
 
 START: Final = "hashrange serve"
 
@@ -97,7 +97,7 @@ def _check_different(origin: str, target: str) -> None:
 
 
 @contextmanager
-def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, str]]:
+def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[CopySource, str]]:
     """The store FROM at one moment, and its name."""
     if is_url(origin):
         snapshot = stores_of(origin).snapshot(origin, schema)
@@ -118,7 +118,7 @@ def _source(origin: str, schema: str, plane: Plane) -> Iterator[tuple[Source, st
 
 
 def _directory_source(directory: Path) -> DirectorySource:
-    from hashrange.storage.embedded.offline.moving import DirectorySource
+    from hashrange.storage.embedded.offline.directory_copy import DirectorySource
     from hashrange.tables.inspection.numbering import find_logs
 
     return DirectorySource(directory, find_logs)
@@ -128,7 +128,7 @@ def _directory_source(directory: Path) -> DirectorySource:
 def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
     """A checkpoint of a directory, made by the server that has it open."""
     from hashrange.storage.embedded.files.mark import DamagedMark
-    from hashrange.storage.embedded.offline.moving import is_same_store, remove_checkpoint
+    from hashrange.storage.embedded.offline.directory_copy import is_same_store, remove_checkpoint
 
     try:
         checkpoint = Path(ask(plane, "/checkpoints", "checkpoint", START, {})["checkpoint"])
@@ -155,11 +155,11 @@ def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
             remove_checkpoint(checkpoint)
 
 
-def _target(target: str, schema: str, origin: str) -> Target:
+def _target(target: str, schema: str, origin: str) -> CopyTarget:
     if is_url(target):
         return stores_of(target).target(target, schema)
     if re.match(r"[a-z]+://", target):
         raise click.ClickException(f"{target} is not a URL of PostgreSQL, which begins with postgresql://")
-    from hashrange.storage.embedded.offline.moving import DirectoryTarget
+    from hashrange.storage.embedded.offline.directory_copy import DirectoryTarget
 
     return DirectoryTarget(Path(target), origin)

@@ -17,8 +17,8 @@ from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.cli.remote.progress import bar
 from hashrange.errors import ITEM_TOO_LARGE, ServiceError
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
-from hashrange.tables.data.keys import address_of_item
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema
+from hashrange.tables.items.keys import address_of_item
 from hashrange.values import admit_item
 
 if TYPE_CHECKING:

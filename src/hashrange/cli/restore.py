@@ -12,8 +12,8 @@ from hashrange.cli.backup import START, find, listed
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.cli.remote.progress import wait
 from hashrange.files.durable import make_directory
-from hashrange.tables.backups import files
-from hashrange.tables.backups.files import Damaged, Manifest
+from hashrange.tables.jobs.backups import files
+from hashrange.tables.jobs.backups.files import Damaged, Manifest
 
 _EPILOG: Final = """\b
 Examples:

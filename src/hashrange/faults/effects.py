@@ -35,8 +35,8 @@ from hashrange.operations.streams import iterators
 from hashrange.operations.streams.stream_requests import TRIMMED
 from hashrange.operations.targets import Target
 from hashrange.operations.throttling import EXCEPTIONS, LIMITS, Reason
-from hashrange.tables.data.holds import CONFLICT
-from hashrange.tables.data.tokens import IN_PROGRESS
+from hashrange.tables.writes.holds import CONFLICT
+from hashrange.tables.writes.tokens import IN_PROGRESS
 
 BATCHES: Final = frozenset({"BatchGetItem", "BatchWriteItem"})
 TRANSACTIONS: Final = frozenset({"ExecuteTransaction", "TransactGetItems", "TransactWriteItems"})

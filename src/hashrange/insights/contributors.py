@@ -33,8 +33,8 @@ from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations.context import scope_of
 from hashrange.operations.targets import Target, name_in, targets_of_any
 from hashrange.settings import Settings
-from hashrange.tables.data.capacity import Consumed
 from hashrange.tables.definitions.table import KeySchema, Table
+from hashrange.tables.items.capacity import Consumed
 
 KEYS_MAX: Final = 200
 WINDOW_SECONDS: Final = 3_600.0

@@ -21,8 +21,8 @@ from hashrange.partiql.access import plan
 from hashrange.partiql.statements import Select
 from hashrange.storage.api import Engine
 from hashrange.storage.failures import StorageError
-from hashrange.tables.data.capacity import Bill
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items.capacity import Bill
 
 
 @dataclass(frozen=True, slots=True)

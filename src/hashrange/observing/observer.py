@@ -27,7 +27,7 @@ from hashrange.pace.workers import Later
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.loops import Done
-from hashrange.tables.data.capacity import NO_BILL, Bill
+from hashrange.tables.items.capacity import NO_BILL, Bill
 
 Body = Callable[[Any], Any]
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from hashrange.errors import AccessDeniedException, ServiceError, ValidationException
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.data.capacity import Bill
+from hashrange.tables.items.capacity import Bill
 
 _TABLE_ARN = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/([a-zA-Z0-9_.-]{3,255})"

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 from hashrange.errors import ValidationException
 from hashrange.operations.context import Answer
-from hashrange.tables.background.job_records import Job
+from hashrange.tables.jobs.job_records import Job
 
 _TOKEN: Final = re.compile("(?:[0-9a-f]{2})+").fullmatch
 _IS_ID: Final = re.compile("[0-9]{14,}-[0-9a-f]{8}").fullmatch

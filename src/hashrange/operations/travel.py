@@ -12,7 +12,7 @@ names, as on the admin plane, or by a caller's names: ``travel.of(caller)``. Mom
 datetimes.
 
 Each call reads a page, on the calling thread; its answer can be turned into JSON. An undo ends in
-`items.apply`, like every write, so it changes indexes and makes stream records.
+`applying.apply`, like every write, so it changes indexes and makes stream records.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from hashrange.operations.backups import recovery
 from hashrange.operations.context import Caller, Context, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
-from hashrange.tables.data import keys, records, writes
-from hashrange.tables.data.item_change import Occasion
-from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.spans import moment_of, stamp_at, stamp_through
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import versions
 from hashrange.tables.history.past import Past
-from hashrange.tables.history.spans import moment_of, stamp_at, stamp_through
+from hashrange.tables.items import keys, records
+from hashrange.tables.items.item_change import Occasion
+from hashrange.tables.writes import read_modify_write
+from hashrange.tables.writes.read_modify_write import Write
 from hashrange.values import Item, admit_item
 
 Moment = float | datetime
@@ -270,10 +271,10 @@ def _undo(
         if old is not None and old != present:
             outcome = "restored"
             write = Write("put", table.name, records.item_of(old), old)
-            writes.perform(txn, table, write, occasion, address)
+            read_modify_write.perform(txn, table, write, occasion, address)
         elif old is None and present is not None:
             outcome = "deleted"
-            writes.perform(txn, table, Write("delete", table.name, dict(key)), occasion, address)
+            read_modify_write.perform(txn, table, Write("delete", table.name, dict(key)), occasion, address)
         done.append({"Key": key, "Done": outcome})
     return done
 

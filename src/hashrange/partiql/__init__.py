@@ -8,8 +8,8 @@
     parser      text to statement
     prepared    compiles a statement, caches it by its text, and binds it to a request's parameters
     access      decides from the WHERE clause how to read: by a query, several queries, a scan, or one get
-    reads       SELECT, by `tables.data.ranges`
-    changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.data.writes`
+    reads       SELECT, by `tables.reads.ranges`
+    changes     INSERT, UPDATE, DELETE and EXISTS, by `tables.writes.read_modify_write`
 
 The life of a statement: `prepare` parses and compiles its text, once; `bind` checks the parameters of a
 request and adds them; in the engine's body `access.plan` matches the WHERE clause with the key of the

@@ -35,9 +35,10 @@ from hashrange.expressions.tree import (
 )
 from hashrange.limits import PARTIQL_IN_KEYS_MAX
 from hashrange.partiql.prepared import Prepared, Values
-from hashrange.tables.data import keys, ranges
-from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema
+from hashrange.tables.items import keys
+from hashrange.tables.reads import ranges
+from hashrange.tables.reads.ranges import ReadSource
 from hashrange.values import AttributeValue, Item
 
 KEY_TYPE: Final = "Key attribute's data type should match its data type in table's schema: Key {}"
@@ -267,7 +268,7 @@ def check_type(attribute: KeyAttribute, value: AttributeValue) -> None:
         raise ValidationException(KEY_TYPE.format(attribute.name))
 
 
-def spans(source: Source, access: Access, values: Values) -> Spans:
+def spans(source: ReadSource, access: Access, values: Values) -> Spans:
     """The partitions and bounds of a query. Raises `ValidationException` for values that cannot be keys."""
     if access.has_in and len(access.partition) > PARTIQL_IN_KEYS_MAX:
         raise ValidationException(_TOO_MANY_KEYS.format(len(access.partition)))
@@ -280,7 +281,7 @@ def spans(source: Source, access: Access, values: Values) -> Spans:
     return Spans(sorted(by_packed), by_packed, low, high)
 
 
-def check_apart(source: Source, access: Access, values: Values) -> None:
+def check_apart(source: ReadSource, access: Access, values: Values) -> None:
     """Raise `ValidationException` if two sides of an OR read some of the same sort keys of one partition.
 
     [report] paritysuite, captures of 2026: a side without a condition on the sort key overlaps too; sides
@@ -311,7 +312,7 @@ def _low(range_: _Range) -> bytes:
     return range_[0]
 
 
-def _ranges(source: Source, branch: Branch, values: Values) -> set[_Range]:
+def _ranges(source: ReadSource, branch: Branch, values: Values) -> set[_Range]:
     """The ranges of sort bytes that one side of an OR reads; values of a wrong type give none."""
     intersections: set[_Range] = {ranges.sort_bounds(source.index is not None, (), None, ())}
     for term in branch.narrow:
@@ -340,7 +341,7 @@ def _key_values(attribute: KeyAttribute, values: list[AttributeValue], has_in: b
     return [keys.checked(value, attribute, is_sort=False) for value in values if attribute.type in value]
 
 
-def _bounds(source: Source, access: Access, values: Values) -> tuple[bytes, bytes | None]:
+def _bounds(source: ReadSource, access: Access, values: Values) -> tuple[bytes, bytes | None]:
     """The bounds of the sort key, from all terms on the sort key together."""
     is_index = source.index is not None
     if access.equal is not None:

@@ -26,10 +26,11 @@ from hashrange.partiql import access as accesses
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Update
 from hashrange.storage.api import Transaction
-from hashrange.tables.data import keys, records, writes
-from hashrange.tables.data.item_change import ItemChange, Occasion
-from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import keys, records
+from hashrange.tables.items.item_change import ItemChange, Occasion
+from hashrange.tables.writes import read_modify_write
+from hashrange.tables.writes.read_modify_write import Write
 from hashrange.values import Item, item_size
 
 DUPLICATE: Final = "Duplicate primary key exists in table"
@@ -71,7 +72,8 @@ def check_paths(table: Table, bound: Bound, write: Write | None = None) -> None:
     """Raise `ValidationException` if a path of the statement leads into a key attribute.
 
     A SET or REMOVE of a path in the table's own key gets the error for changes of the key instead. Outside a
-    transaction the caller passes `write`, because the errors of `writes.check_given` then come first.
+    transaction the caller passes `write`, because the errors of `read_modify_write.check_given` then come
+    first.
     """
     nested = bound.prepared.nested
     if nested:
@@ -80,7 +82,7 @@ def check_paths(table: Table, bound: Bound, write: Write | None = None) -> None:
             keys.check_scalars(table, nested - table.key_names.intersection(map(str, changed)))
         except ValidationException:
             if write is not None:
-                writes.check_given(table, write)
+                read_modify_write.check_given(table, write)
             raise
 
 
@@ -121,10 +123,10 @@ def _absent_or(test: Callable[[Item], bool]) -> Callable[[Item], bool]:
 def perform(txn: Transaction, table: Table, bound: Bound, write: Write, occasion: Occasion) -> ItemChange:
     """Run the write of a statement.
 
-    Raises what `tables.data.writes.perform` raises, and `DuplicateItemException` for an INSERT.
+    Raises what `tables.writes.read_modify_write.perform` raises, and `DuplicateItemException` for an INSERT.
     """
     try:
-        return writes.perform(txn, table, write, occasion)
+        return read_modify_write.perform(txn, table, write, occasion)
     except ConditionalCheckFailedException as error:
         if isinstance(bound.prepared.statement, Insert):
             raise _duplicate(error.units) from None

@@ -30,10 +30,11 @@ from hashrange.partiql.access import Access, Spans
 from hashrange.partiql.prepared import Bound, Prepared, Projection
 from hashrange.partiql.statements import Select, show
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, keys, ranges, records, sources
-from hashrange.tables.data.capacity import Consumed
-from hashrange.tables.data.ranges import Begun, Page, Source
 from hashrange.tables.definitions.table import KeySchema, Table
+from hashrange.tables.items import capacity, keys, records
+from hashrange.tables.items.capacity import Consumed
+from hashrange.tables.reads import ranges, sources
+from hashrange.tables.reads.ranges import Begun, Page, ReadSource
 from hashrange.values import AttributeValue, Item, admit_item
 
 INVALID_TOKEN: Final = "Invalid NextToken"
@@ -113,7 +114,7 @@ class _Walk:
             self.began.append(self.page.size)
         self.goes_on = False
 
-    def rest(self, source: Source, reached: bytes) -> _Start:
+    def rest(self, source: ReadSource, reached: bytes) -> _Start:
         """The start of the rest of the page, after the record `reached`. Later partitions begin again."""
         while self.began[-1] == self.page.size:
             self.began.pop()
@@ -219,7 +220,7 @@ def _check_index(table: Table, statement: Select) -> None:
         raise ValidationException(statement.refusal)
 
 
-def _open_source(table: Table, statement: Select, *, consistent: bool) -> Source:
+def _open_source(table: Table, statement: Select, *, consistent: bool) -> ReadSource:
     """The table or index that a SELECT reads. The errors have the wording of statements.
 
     [report] floci pull request 2953, dynoxide issue 179: measured on the service; paritysuite's captures to
@@ -262,7 +263,7 @@ def _test(access: Access, bound: Bound) -> Callable[[Item], bool] | None:
 
 
 def _query(
-    reader: Reader, source: Source, spans: Spans, order: _Order, start: _Start | None, walk: _Walk
+    reader: Reader, source: ReadSource, spans: Spans, order: _Order, start: _Start | None, walk: _Walk
 ) -> Iterator[bytes]:
     """The records of all partitions, in order. Raises `ValidationException` if `start` is in no partition."""
     packed = spans.packed[::-1] if order.partitions else spans.packed
@@ -279,7 +280,7 @@ def _query(
 
 def _walk_partitions(
     reader: Reader,
-    source: Source,
+    source: ReadSource,
     spans: Spans,
     packed: list[bytes],
     order: _Order,
@@ -311,7 +312,7 @@ def _walk_partitions(
         after = None
 
 
-def _get(reader: Reader, source: Source, key: Item, walk: _Walk) -> Iterator[bytes]:
+def _get(reader: Reader, source: ReadSource, key: Item, walk: _Walk) -> Iterator[bytes]:
     """The record of a whole key, if there is one."""
     record = reader.get(source.space, *keys.address_of_key(source.key, key))
     if record is not None:
@@ -319,7 +320,7 @@ def _get(reader: Reader, source: Source, key: Item, walk: _Walk) -> Iterator[byt
         yield record
 
 
-def _scan(reader: Reader, source: Source, start: _Start | None, walk: _Walk) -> Iterator[bytes]:
+def _scan(reader: Reader, source: ReadSource, start: _Start | None, walk: _Walk) -> Iterator[bytes]:
     walk.begin()
     position = None if start is None else start.position
     yield from ranges.scan_records(reader, source, 0, 1, position, walk.likely)
@@ -388,7 +389,7 @@ def _token(bound: Bound, kind: int, key: Item) -> str:
     return urlsafe_b64encode(msgspec.msgpack.encode(_Token(kind, _digest(bound), key))).decode()
 
 
-def _start(token: str, bound: Bound, source: Source) -> _Start:
+def _start(token: str, bound: Bound, source: ReadSource) -> _Start:
     """The start that a token names. Raises `ValidationException` for a token of another statement, or one
     that was not made here."""
     try:

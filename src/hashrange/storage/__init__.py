@@ -8,9 +8,8 @@
     contract      the tests that every engine passes
     memory        the engine that keeps everything in the process
     embedded      the durable engine: RocksDB in a directory
-    postgres      the engine for several servers: a schema of a PostgreSQL database
     drafts        runs a long write body on a view first, and commits its writes if no record it read changed
-    moving        copies a store from one engine to another
+    store_copy    copies a store from one engine to another
     merging       lets a scan show writes that are not in the store yet
     layered       the records of a space over records that never change: for snapshots
 """

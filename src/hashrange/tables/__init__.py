@@ -1,17 +1,18 @@
 """Tables over the storage contract: every change of an item and every ordered read passes through here.
 
-    definitions  a table's definition, the catalog of all definitions, their states, their replicas
-    data         keys, records, index entries: `items.apply` changes items, `ranges.read_page` reads pages
-    background   queues by time, builds, and the sweeps that do the background work
+    inspection   reports on a whole store: the integrity checker, the tables' sizes and states
+    jobs         work that somebody asked for and that takes long: exports, imports, bulk operations, backups;
+                 deliveries to Kinesis
+    background   work that is due by time: the sweep, and the units in which it does all work
+    writes       what every write of an item does: `applying.apply` is the only way an item changes
+    reads        `ranges.read_page` is the only ordered read
     history      what each item was before each change, while somebody needs a table's past
-    exports      what a table was, or what changed, as objects of a bucket
-    backups      a table's items as of a moment, in files
-    bulk         many items at once into an existing table, from the objects of a bucket
-    deliveries   a table's changes, sent to a Kinesis data stream
-    imports      tables that are made of the objects of a bucket
-    streams      a table's changes, and the logs that keep them
+    items        an item in its stored form: key, record, index entries, vectors; a change of it; its cost
+    definitions  what is defined: tables, their indexes, states and replicas; the catalog of all tables
+    streams      the change log of a table: its streams, their shards, and the records in them
+    bites        how much background work is done in a transaction
     spaces       the spaces that every store has
-    inspection   the integrity checker, and the tables' sizes and states for operators
 
-Knows nothing of expressions, request shapes or sockets: conditions and updates arrive as functions.
+Each imports only what is below it (pyproject.toml). Knows nothing of expressions, request shapes or sockets:
+conditions and updates arrive as functions.
 """

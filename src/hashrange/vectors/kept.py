@@ -6,7 +6,7 @@ no longer has all of these changes, the matrices are dropped. A reader that show
 matrices have, because another search was faster, reads the entries themselves.
 
 A search is a part of a body, which an engine may run over outdated records before it runs it again. What is
-kept comes only from scans, and from entries whose digest is that of the log (`tables.data.vectors`).
+kept comes only from scans, and from entries whose digest is that of the log (`tables.items.vectors`).
 
 A matrix that is larger than the bound is never whole in memory: the search goes through its parts, each of a
 quarter of the bound at most. The changes of an index go to all of its matrices, so all that have changed are
@@ -27,8 +27,8 @@ from hashrange import pace
 from hashrange.expressions import SearchCondition
 from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
-from hashrange.tables.data import vectors
 from hashrange.tables.definitions.table import Index, Vector
+from hashrange.tables.items import vectors
 from hashrange.vectors.graph import Floats
 from hashrange.vectors.matrix import Matrix
 from hashrange.vectors.nearest import Match, nearest

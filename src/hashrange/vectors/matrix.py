@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hashrange import pace
 from hashrange.expressions.preparing import Values
 from hashrange.expressions.search_conditions import Choice, Either, Every, Except, Leaf, SearchCondition
-from hashrange.tables.data import records
 from hashrange.tables.definitions.table import Vector
+from hashrange.tables.items import records
 from hashrange.vectors.graph import Floats, Graph, Rows, bytes_of
 
 Scores = NDArray[np.float64]

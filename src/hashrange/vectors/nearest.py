@@ -19,7 +19,7 @@ import numpy as np
 
 from hashrange import pace
 from hashrange.expressions import SearchCondition
-from hashrange.tables.data.vectors import FLOAT_MAX
+from hashrange.tables.items.vectors import FLOAT_MAX
 from hashrange.vectors.graph import Floats, Rows
 from hashrange.vectors.matrix import Matrix, Scores, square_of
 

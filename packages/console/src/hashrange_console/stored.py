@@ -15,7 +15,7 @@ import msgspec
 
 from hashrange.server.admin.aside import aside
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.background.job_records import Records
+from hashrange.tables.jobs.job_records import Records
 from hashrange.tables.spaces import CONSOLE_SPACE
 from hashrange_console.reach import Refused, View
 

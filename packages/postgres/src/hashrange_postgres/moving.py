@@ -1,4 +1,4 @@
-"""A schema of a PostgreSQL database as the target of a copy (`storage.moving`); `snapshot` is the source.
+"""A schema of a PostgreSQL database as the target of a copy (`storage.store_copy`); `snapshot` is the source.
 
 The schema is made first, and its table `store` marks it as a copy, so no engine opens it. Then everything is
 written by COPY, read back and compared in one transaction, which finally marks the store as complete. If
@@ -18,7 +18,7 @@ from typing import Any, Final
 import psycopg
 
 from hashrange.storage.failures import StorageError
-from hashrange.storage.moving import Numbers, Record
+from hashrange.storage.store_copy import Numbers, Record
 from hashrange_postgres import schema as schemas
 from hashrange_postgres.direct import signed
 from hashrange_postgres.snapshot import HEADER, TRAILER, numbers_of, records_of

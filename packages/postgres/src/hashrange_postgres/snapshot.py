@@ -17,7 +17,7 @@ from psycopg import pq
 
 from hashrange.storage.api import Totals
 from hashrange.storage.failures import StorageError
-from hashrange.storage.moving import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Numbers, Record
+from hashrange.storage.store_copy import BATCH_BYTES_MAX, BATCH_RECORDS_MAX, Numbers, Record
 from hashrange_postgres import schema as schemas
 from hashrange_postgres.cache import Catalog
 from hashrange_postgres.direct import DirectReader, unsigned

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from copies import Schema, World, contents, new_schema
 from hashrange.cli import main
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog
-from hashrange.tables.streams import logs
 
 pytestmark = pytest.mark.once
 
@@ -61,7 +61,7 @@ def store(postgres_url: str) -> Iterator[Store]:
     world.put(500)
     world.clock.advance(3001)
     world.database.tend()
-    [stream] = engine.read(lambda reader: list(logs.all_streams(reader)))
+    [stream] = engine.read(lambda reader: list(streams.all_streams(reader)))
     assert len(stream.shards) == 6
     for n in range(500, 510):
         world.put(n, ttl={"N": "5000000000"})

@@ -19,9 +19,9 @@ import postgres
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.records import P
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.offline.moving import DirectorySource
+from hashrange.storage.embedded.offline.directory_copy import DirectorySource
 from hashrange.storage.failures import CommitUnknown
-from hashrange.storage.moving import copy
+from hashrange.storage.store_copy import copy
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.moving import SchemaTarget
 

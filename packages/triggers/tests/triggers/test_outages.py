@@ -18,8 +18,8 @@ import hashrange_triggers as triggers
 from hashrange.database import Settings
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import CommitError, CommitUnknown, Moment
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Change, Stream
+from hashrange.tables import streams
+from hashrange.tables.streams import Stream, StreamRecord
 from hashrange_triggers.checkpoints import create_table
 from triggers.world import TABLE, World
 
@@ -64,9 +64,9 @@ def seen_of(world: World) -> dict[str, list[int]]:
     return seen
 
 
-def records_of(reader: Reader, stream: Stream, shard_id: str) -> list[tuple[int, Change]]:
+def records_of(reader: Reader, stream: Stream, shard_id: str) -> list[tuple[int, StreamRecord]]:
     """The records of a shard, as they are stored."""
-    return list(logs.read(reader, stream, shard_id, 0, 1_000))
+    return list(streams.read(reader, stream, shard_id, 0, 1_000))
 
 
 @pytest.fixture
@@ -151,9 +151,9 @@ class TestOutages:
         world.pass_time(worker, 120)
 
         assert ended > 10
-        streams = engine.read(lambda reader: list(logs.all_streams(reader)))
+        every = engine.read(lambda reader: list(streams.all_streams(reader)))
         stands: dict[str, list[int]] = {}
-        [stream] = [stream for stream in streams if stream.table == TABLE]
+        [stream] = [stream for stream in every if stream.table == TABLE]
         for shard in stream.shards:
             found = engine.read(partial(records_of, stream=stream, shard_id=shard.id))
             for _, change in found:

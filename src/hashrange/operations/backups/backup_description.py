@@ -18,9 +18,9 @@ from hashrange.operations.backups import names
 from hashrange.operations.context import Answer, Caller, Context, ReadBody, Request, table_arn
 from hashrange.operations.tables import create_table, table_description
 from hashrange.storage.api import Reader
-from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.definitions.dropped import Dropped
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.jobs.backups.backup_records import Backup
 
 _UNITS: Final = ("ReadCapacityUnits", "WriteCapacityUnits")
 _LOCAL: Final = ("IndexName", "KeySchema", "Projection")

@@ -1,7 +1,7 @@
 """CreateBackup: stores a table's current items in files.
 
 The request fixes the moment and holds the table's history; the background work writes the files
-(`tables.backups.backup_runner`). The table may change or be deleted meanwhile.
+(`tables.jobs.backups.backup_runner`). The table may change or be deleted meanwhile.
 
 Source: API reference, CreateBackup; ack-api-quirks DDB-BACKUP-001, 003, 004, 006, 007, 011.
 """
@@ -14,11 +14,11 @@ from hashrange.errors import ResourceNotFoundException, TableNotFoundException, 
 from hashrange.operations.backups import backup_description, names
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.backups import backup_records, source
-from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import recording
+from hashrange.tables.jobs.backups import backup_records, source
+from hashrange.tables.jobs.backups.backup_records import Backup
 
 _NO_DIRECTORY: Final = (
     "There is no directory for backups: a database in memory has none unless --backup-dir (or "

@@ -15,8 +15,8 @@ from hashrange.errors import BackupInUseException, ValidationException
 from hashrange.operations.backups import backup_description, names
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
-from hashrange.tables.backups import backup_records, source
 from hashrange.tables.definitions.dropped import Dropped
+from hashrange.tables.jobs.backups import backup_records, source
 
 
 def prepare(request: Request, context: Context) -> WriteBody:

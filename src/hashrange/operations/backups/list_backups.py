@@ -17,8 +17,8 @@ from hashrange.limits import LIST_BACKUPS_MAX
 from hashrange.operations.backups import backup_description, names
 from hashrange.operations.context import Answer, Context, ReadBody, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables.backups import backup_records
 from hashrange.tables.definitions import dropped
+from hashrange.tables.jobs.backups import backup_records
 
 _Listed = tuple[str, str, dict[str, Any]]
 """An id, a table's name, and a BackupSummary: in the order of time, and of names at the same time."""

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 from hashrange.errors import AccessDeniedException, BackupNotFoundException, ValidationException
 from hashrange.operations.context import Caller, Context
 from hashrange.storage.api import Reader
-from hashrange.tables.backups import backup_records
-from hashrange.tables.backups.backup_records import Backup
 from hashrange.tables.definitions import dropped
 from hashrange.tables.definitions.dropped import Dropped
+from hashrange.tables.jobs.backups import backup_records
+from hashrange.tables.jobs.backups.backup_records import Backup
 
 SYSTEM_SUFFIX: Final = "-00000000"
 _MILLIS: Final = 1_000

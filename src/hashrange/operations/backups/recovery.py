@@ -15,8 +15,8 @@ from hashrange.errors import InvalidRestoreTimeException
 from hashrange.settings import Settings
 from hashrange.storage.api import Transaction
 from hashrange.tables.definitions.dropped import PITR
+from hashrange.tables.definitions.spans import Hold, moment_of, stamp_at, stamp_through
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.history.spans import Hold, moment_of, stamp_at, stamp_through
 
 DAY_SECONDS: Final = 24 * 3600
 DAYS_MAX: Final = 35

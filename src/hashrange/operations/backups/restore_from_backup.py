@@ -1,6 +1,6 @@
 """RestoreTableFromBackup: a new table with the items of a backup.
 
-The new table is CREATING until the background work has written all items (`tables.backups.backup_runner`).
+The new table is CREATING until `tables.jobs.backups.backup_runner` has written all items.
 The request detects files that are missing or cut off. Files with damaged content are detected while they are
 read; the new table is then removed.
 
@@ -21,13 +21,13 @@ from hashrange.operations.context import Answer, Context, Request, WriteBody, sc
 from hashrange.operations.tables import table_description as tables
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
-from hashrange.tables.backups import backup_records, files
-from hashrange.tables.backups.backup_records import Backup
-from hashrange.tables.backups.files import Damaged
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.dropped import Dropped
+from hashrange.tables.definitions.spans import STAMP_MAX
 from hashrange.tables.definitions.table import UNTIL_FILLED, Restore, Table
-from hashrange.tables.history.spans import STAMP_MAX
+from hashrange.tables.jobs.backups import backup_records, files
+from hashrange.tables.jobs.backups.backup_records import Backup
+from hashrange.tables.jobs.backups.files import Damaged
 
 _OTHER_REGION: Final = "Invalid Request: sseSpecificationOverride must be provided for cross-region restores"
 

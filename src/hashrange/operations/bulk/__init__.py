@@ -5,7 +5,7 @@
     cancel_bulk_operation  end a bulk operation early
     rows                   the write of a row
 
-The work itself is done in the background: `tables.bulk`.
+The work itself is done in the background: `tables.jobs.bulk`.
 
 Source: API reference; Developer Guide, "Bulk put items", as far as its pages were available. Other facts are
 marked [assumed]; docs/bulk.md lists them.

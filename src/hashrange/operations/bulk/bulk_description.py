@@ -22,9 +22,9 @@ from hashrange.operations.context import (
     table_arn,
 )
 from hashrange.storage.api import Reader
-from hashrange.tables.bulk import bulk_records
-from hashrange.tables.bulk.bulk_records import BulkPut
 from hashrange.tables.definitions import catalog
+from hashrange.tables.jobs.bulk import bulk_records
+from hashrange.tables.jobs.bulk.bulk_records import BulkPut
 
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/bulk-operation/([0-9a-f]+-[0-9a-f]+)"

@@ -14,8 +14,8 @@ from hashrange.errors import ResourceNotFoundException
 from hashrange.operations.bulk import bulk_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody
 from hashrange.storage.api import Transaction
-from hashrange.tables.background.job_records import UNDER_WAY
-from hashrange.tables.bulk import bulk_records
+from hashrange.tables.jobs.bulk import bulk_records
+from hashrange.tables.jobs.job_records import UNDER_WAY
 
 
 def prepare(request: Request, context: Context) -> WriteBody:

@@ -11,7 +11,7 @@ from hashrange import shapes
 from hashrange.errors import RequestViolation, SerializationException, ValidationException
 from hashrange.operations.context import Request
 from hashrange.operations.writes import single_write
-from hashrange.tables.data.writes import Write
+from hashrange.tables.writes.read_modify_write import Write
 
 _MEMBERS: Final[tuple[str, ...]] = (
     "TableName",

@@ -21,10 +21,10 @@ from hashrange.limits import BULK_TOKEN_SECONDS
 from hashrange.operations.bulk import bulk_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.bulk import bulk_records
-from hashrange.tables.bulk.bulk_records import BulkPut
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.jobs.bulk import bulk_records
+from hashrange.tables.jobs.bulk.bulk_records import BulkPut
 
 # [assumed] the words
 _NO_OUTPUT: Final = "Invalid Request: S3Bucket must be specified in OutputS3Configuration"

@@ -1,7 +1,7 @@
 """EnableKinesisStreamingDestination, and the operations that disable, change and describe a destination.
 
-Enabling never looks at the stream: the deliverer does it afterwards (`tables.deliveries.delivery_runner`),
-and the destination becomes ACTIVE or ENABLE_FAILED. A table has at most one destination in another state than
+Enabling never looks at the stream: `tables.jobs.deliveries.delivery_runner` does it afterwards, and the
+destination becomes ACTIVE or ENABLE_FAILED. A table has at most one destination in another state than
 DISABLED and ENABLE_FAILED; those in these states stay listed.
 
 Source: API reference; Developer Guide, "Using Kinesis Data Streams to capture changes to DynamoDB"; [report]
@@ -26,7 +26,7 @@ from hashrange.operations.context import Answer, Context, ReadBody, Request, Wri
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Destination, Table
-from hashrange.tables.deliveries import outboxes
+from hashrange.tables.jobs.deliveries import outboxes
 
 LINGERING_MAX: Final = 20
 """How many DISABLED and ENABLE_FAILED destinations stay listed. How many the service lists is not known."""

@@ -24,9 +24,9 @@ from hashrange.operations.context import (
 )
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
-from hashrange.tables.exports import export_records
-from hashrange.tables.exports.export_records import Export
-from hashrange.tables.exports.export_runner import billed
+from hashrange.tables.jobs.exports import export_records
+from hashrange.tables.jobs.exports.export_records import Export
+from hashrange.tables.jobs.exports.export_runner import billed
 
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/export/([0-9a-f]+-[0-9a-f]+)"

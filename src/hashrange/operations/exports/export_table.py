@@ -34,11 +34,11 @@ from hashrange.operations.context import Answer, Context, Request, WriteBody, ch
 from hashrange.operations.exports import export_description, filters
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.spans import Hold, stamp_at
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.exports import export_records
-from hashrange.tables.exports.export_records import Export
 from hashrange.tables.history import recording
-from hashrange.tables.history.spans import Hold, stamp_at
+from hashrange.tables.jobs.exports import export_records
+from hashrange.tables.jobs.exports.export_records import Export
 
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/([a-zA-Z0-9_.-]{3,255})"

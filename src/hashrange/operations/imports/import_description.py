@@ -22,8 +22,8 @@ from hashrange.operations.context import (
     table_name,
 )
 from hashrange.storage.api import Reader
-from hashrange.tables.imports import import_records
-from hashrange.tables.imports.import_records import Import
+from hashrange.tables.jobs.imports import import_records
+from hashrange.tables.jobs.imports.import_records import Import
 
 _ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/[a-zA-Z0-9_.-]{3,255}/import/([0-9a-f]+-[0-9a-f]+)"

@@ -23,8 +23,8 @@ from hashrange.operations.imports import import_description
 from hashrange.operations.tables import create_table
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
-from hashrange.tables.imports import import_records
-from hashrange.tables.imports.import_records import Import
+from hashrange.tables.jobs.imports import import_records
+from hashrange.tables.jobs.imports.import_records import Import
 
 _CONFLICT: Final = "Import conflict: Duplicate request detected with conflicting parameters"
 # [assumed] the words

@@ -23,9 +23,9 @@ from hashrange.errors import (
 from hashrange.operations.context import Answer, Context, ReadBody, Request, WriteBody
 from hashrange.operations.policies import documents
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Policy, Table
-from hashrange.tables.streams import logs
 
 _NOT_FOUND: Final = "Resource-based policy not found for the provided ResourceArn: "
 _IN_USE: Final = "Attempt to change a resource which is still in use: "
@@ -144,7 +144,7 @@ def _open(reader: Reader, resource: _Resource, context: Context) -> Table:
     table = catalog.find(reader, resource.table, context.scope)
     if table is None:
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Table: {resource.table} not found")
-    if resource.label and logs.find(reader, resource.table, resource.label, context.scope) is None:
+    if resource.label and streams.find(reader, resource.table, resource.label, context.scope) is None:
         raise ResourceNotFoundException(
             f"{RESOURCE_NOT_FOUND}: Stream: {resource.label} not found for Table: {resource.table}"
         )
@@ -191,4 +191,4 @@ def _change(txn: Transaction, table: Table, resource: _Resource, document: str, 
 
 def _exists(reader: Reader, table: Table, label: str) -> bool:
     """Whether a table still has the stream of a policy."""
-    return not label or logs.find(reader, table.name, label, table.scope) is not None
+    return not label or streams.find(reader, table.name, label, table.scope) is not None

@@ -6,5 +6,5 @@ A Query goes straight down from `query`, and a Scan from `scan`:
     key_ranges       computes the range of records that a Query's key condition selects
     pages            makes the answer from a page
 
-Between the last two they read the page, with `sources` and `ranges` of `tables.data`.
+Between the last two they read the page, with `sources` and `ranges` of `tables.reads`.
 """

@@ -16,8 +16,8 @@ from hashrange.limits import BATCH_GET_BYTES_MAX, BATCH_GET_KEYS_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, keys, records
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items import capacity, keys, records
 from hashrange.values import Item, admit_item
 
 # Compiled code reads a final name at once; an attribute of a module it has to look up.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, keys, records
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items import capacity, keys, records
 from hashrange.values import admit_item
 
 

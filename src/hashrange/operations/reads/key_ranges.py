@@ -2,7 +2,7 @@
 
 `expressions.key_conditions` and `expressions.legacy` give a flat list of comparisons. This module assigns
 them to the partition key and the sort key, and refuses the combinations that DynamoDB refuses.
-`tables.data.ranges.sort_bounds`, which SELECT also uses, makes the bytes of the range.
+`tables.reads.ranges.sort_bounds`, which SELECT also uses, makes the bytes of the range.
 
 Source: Developer Guide, "Key condition expressions for the Query operation".
 """
@@ -15,9 +15,10 @@ from typing import NamedTuple
 from hashrange import encoding
 from hashrange.errors import INVALID, ValidationException
 from hashrange.expressions import INDEXABLE, KeyComparison
-from hashrange.tables.data import keys, ranges
-from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema
+from hashrange.tables.items import keys
+from hashrange.tables.reads import ranges
+from hashrange.tables.reads.ranges import ReadSource
 from hashrange.values import AttributeValue
 
 WRONG_COUNT = "Conditions can be of length 1 or 2 only"
@@ -42,7 +43,7 @@ class KeyRange(NamedTuple):
     high: bytes | None
 
 
-def select(source: Source, comparisons: Sequence[KeyComparison], *, is_legacy: bool = False) -> KeyRange:
+def select(source: ReadSource, comparisons: Sequence[KeyComparison], *, is_legacy: bool = False) -> KeyRange:
     """The records that `comparisons` select. Raises `ValidationException` if they do not fit the key.
 
     `is_legacy`: they come from KeyConditions, for which the error about their number has another text.
@@ -153,7 +154,7 @@ def _sort_error(lacking: Sequence[str], name: str) -> ValidationException:
 
 
 def _operand(
-    value: AttributeValue, attribute: KeyAttribute, source: Source, *, is_sort: bool
+    value: AttributeValue, attribute: KeyAttribute, source: ReadSource, *, is_sort: bool
 ) -> AttributeValue:
     if attribute.type not in value:
         raise ValidationException(_TYPE_MISMATCH)

@@ -9,13 +9,14 @@ from hashrange.errors import ValidationException
 from hashrange.operations.context import Answer, Billed
 from hashrange.operations.reads.read_parameters import Reading
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, keys, ranges, records, sources
-from hashrange.tables.data.ranges import Begun, Page, Source
+from hashrange.tables.items import capacity, keys, records
+from hashrange.tables.reads import ranges, sources
+from hashrange.tables.reads.ranges import Begun, Page, ReadSource
 
 _NONE: frozenset[str] = frozenset()
 
 
-def check_attributes(source: Source, reading: Reading, filter_parameter: str | None = None) -> None:
+def check_attributes(source: ReadSource, reading: Reading, filter_parameter: str | None = None) -> None:
     """Refuse attributes that the filter of a Query must not have, paths into key attributes, and attributes
     that an index does not hold.
 
@@ -48,7 +49,7 @@ def check_attributes(source: Source, reading: Reading, filter_parameter: str | N
 
 def read(
     reader: Reader,
-    source: Source,
+    source: ReadSource,
     reading: Reading,
     candidates: Iterator[bytes],
     begun: Begun,
@@ -92,7 +93,7 @@ def read(
     return result, (consumed,)
 
 
-def _needs_fetch(source: Source, reading: Reading) -> bool:
+def _needs_fetch(source: ReadSource, reading: Reading) -> bool:
     """Whether attributes that a local index does not project must be fetched from the table."""
     index = source.index
     if index is None or index.is_global or index.projection == "ALL":

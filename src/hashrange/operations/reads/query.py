@@ -11,8 +11,8 @@ from hashrange.operations.reads import key_ranges, pages
 from hashrange.operations.reads.key_ranges import KeyRange
 from hashrange.operations.reads.read_parameters import query_reading
 from hashrange.storage.api import Reader
-from hashrange.tables.data import ranges, sources
 from hashrange.tables.definitions import catalog
+from hashrange.tables.reads import ranges, sources
 
 _OUTSIDE = "The provided starting key is outside query boundaries based on provided conditions"
 _OUT_OF_RANGE = "The provided starting key does not match the range key predicate"

@@ -29,7 +29,8 @@ from hashrange.expressions import (
 from hashrange.operations import parameters
 from hashrange.operations.context import Request, table_name
 from hashrange.operations.reads.key_ranges import WRONG_COUNT
-from hashrange.tables.data import capacity, ranges
+from hashrange.tables.items import capacity
+from hashrange.tables.reads import ranges
 from hashrange.values import Item, admit_item
 
 _QUERY_EXPRESSIONS = ("ProjectionExpression", "FilterExpression", "KeyConditionExpression")

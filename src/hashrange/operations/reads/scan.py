@@ -10,9 +10,9 @@ from hashrange.operations.context import Billed, BilledReadBody, Context, Reques
 from hashrange.operations.reads import pages
 from hashrange.operations.reads.read_parameters import Reading, scan_reading
 from hashrange.storage.api import Reader
-from hashrange.tables.data import ranges, sources
-from hashrange.tables.data.ranges import Source
 from hashrange.tables.definitions import catalog
+from hashrange.tables.reads import ranges, sources
+from hashrange.tables.reads.ranges import ReadSource
 from hashrange.values import Item
 
 
@@ -39,7 +39,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     return body
 
 
-def _start(source: Source, key: Item, reading: Reading) -> tuple[bytes, bytes]:
+def _start(source: ReadSource, key: Item, reading: Reading) -> tuple[bytes, bytes]:
     """The position of an ExclusiveStartKey, which must be in the segment."""
     # Only a Scan of the table itself has details in this error. [report] extenddb pull request 86
     detail = f": {KEY_MISMATCH}" if source.index is None else ""

@@ -14,9 +14,10 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.shapes.items import TRANSACT_GET
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, holds, keys, records
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import capacity, keys, records
+from hashrange.tables.writes import holds
 from hashrange.values import admit_item
 
 _REPEATED = "Transaction request cannot include multiple operations on one item"

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 
 from hashrange.errors import INVALID, GlobalTableNotFoundException, InternalServerError, ValidationException
 from hashrange.operations.context import Answer, Context, ReadBody, Request
-from hashrange.operations.replicas.replica_requests import REGIONS
+from hashrange.operations.tables.replica_requests import REGIONS
 from hashrange.storage.api import Reader
 
 _REGIONS: Final = (

@@ -19,11 +19,12 @@ from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.data import capacity, keys, records, writes
-from hashrange.tables.data.item_change import Occasion
-from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import capacity, keys, records
+from hashrange.tables.items.item_change import Occasion
+from hashrange.tables.writes import read_modify_write
+from hashrange.tables.writes.read_modify_write import Write
 
 # The message of a transaction with the name of the batch [assumed]. DynamoDB Local says "Only single item
 # select is supported" here.
@@ -223,6 +224,6 @@ def _prepare_write(txn: Transaction, member: _Member, scope: str) -> _Ready | _R
         write = changes.write_of(table, bound, return_item_on_failure=return_item)
         fitting = write.table_name
         changes.check_paths(table, bound, write)
-        return _Ready(table, bound, write, (table.space, *writes.address_of(table, write)))
+        return _Ready(table, bound, write, (table.space, *read_modify_write.address_of(table, write)))
     except ServiceError as error:
         return _Refused(error, fitting)

@@ -15,10 +15,10 @@ from hashrange.partiql import changes, reads
 from hashrange.partiql.prepared import Bound
 from hashrange.partiql.statements import Exists
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.data import capacity
-from hashrange.tables.data.item_change import Occasion
-from hashrange.tables.data.ranges import Begun
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items import capacity
+from hashrange.tables.items.item_change import Occasion
+from hashrange.tables.reads.ranges import Begun
 
 ONLY_IN_TRANSACTIONS = "EXISTS can only be used in ExecuteTransaction write requests."
 

@@ -27,10 +27,11 @@ from hashrange.partiql import access, changes, reads
 from hashrange.partiql.prepared import Bound, Prepared
 from hashrange.partiql.statements import DeleteFrom, Exists, Update
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.data import capacity, holds, keys, records, writes
-from hashrange.tables.data.item_change import ItemChange, Occasion
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import capacity, keys, records
+from hashrange.tables.items.item_change import ItemChange, Occasion
+from hashrange.tables.writes import holds, read_modify_write
 
 _MIXED = "ExecuteTransaction API does not support both read and write operations in the same request."
 _WHOLE_KEY = "Select statements within ExecuteTransaction must specify the primary key in the where clause."
@@ -227,7 +228,7 @@ def _attempt(
     fails."""
     try:
         write = changes.write_of(table, bound, return_item_on_failure=show_item)
-        addresses.append((table.space, *writes.address_of(table, write)))
+        addresses.append((table.space, *read_modify_write.address_of(table, write)))
     except ValidationException as error:
         misfit = error
 

@@ -11,8 +11,8 @@ from hashrange.errors import ValidationException
 from hashrange.operations.context import Answer, Context, ReadBody, Request
 from hashrange.operations.streams.stream_requests import limit_of, open_stream
 from hashrange.storage.api import Reader
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Shard
+from hashrange.tables import streams
+from hashrange.tables.streams import Shard
 
 _SHARDS_MAX: Final = 100
 
@@ -55,9 +55,9 @@ def prepare(request: Request, context: Context) -> ReadBody:
 
 
 def _show_shard(shard: Shard) -> dict[str, Any]:
-    numbers = {"StartingSequenceNumber": logs.show_sequence(shard.start)}
+    numbers = {"StartingSequenceNumber": streams.show_sequence(shard.start)}
     if shard.end is not None:
-        numbers["EndingSequenceNumber"] = logs.show_sequence(shard.end)
+        numbers["EndingSequenceNumber"] = streams.show_sequence(shard.end)
     shown: dict[str, Any] = {"ShardId": shard.id, "SequenceNumberRange": numbers}
     if shard.parent is not None:
         shown["ParentShardId"] = shard.parent

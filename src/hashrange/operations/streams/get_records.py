@@ -15,9 +15,9 @@ from hashrange.operations.streams import iterators
 from hashrange.operations.streams.iterators import Position
 from hashrange.operations.streams.stream_requests import TRIMMED, limit_of, open_stream
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Change, Stream
+from hashrange.tables import streams
+from hashrange.tables.items import capacity
+from hashrange.tables.streams import Stream, StreamRecord
 
 _PAGE_RECORDS: Final = 1_000
 _PAGE_BYTES: Final = 1024 * 1024
@@ -37,7 +37,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         shown: list[dict[str, Any]] = []
         after, total = position.after, 0
         complete = True
-        for sequence, change in logs.read(reader, stream, shard.id, after, limit):
+        for sequence, change in streams.read(reader, stream, shard.id, after, limit):
             if total and total + change.size > _PAGE_BYTES:
                 complete = False
                 break
@@ -53,11 +53,11 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     return body
 
 
-def _show_record(stream: Stream, sequence: int, change: Change, region: str) -> dict[str, Any]:
+def _show_record(stream: Stream, sequence: int, change: StreamRecord, region: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "ApproximateCreationDateTime": int(change.time),
         "Keys": orjson.Fragment(change.keys),
-        "SequenceNumber": logs.show_sequence(sequence),
+        "SequenceNumber": streams.show_sequence(sequence),
         "SizeBytes": change.size,
         "StreamViewType": stream.view_type,
     }

@@ -17,8 +17,8 @@ from hashrange.operations.streams import iterators
 from hashrange.operations.streams.iterators import SEQUENCE_MAX, Position
 from hashrange.operations.streams.stream_requests import TRIMMED, open_stream
 from hashrange.storage.api import Reader
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Shard, Stream
+from hashrange.tables import streams
+from hashrange.tables.streams import Shard, Stream
 
 
 def prepare(request: Request, context: Context) -> ReadBody:
@@ -47,11 +47,11 @@ def _start(reader: Reader, stream: Stream, shard: Shard, request: Request) -> in
     if kind == "TRIM_HORIZON":
         return shard.horizon
     if kind == "LATEST":
-        return logs.newest(reader, stream, shard)
+        return streams.newest(reader, stream, shard)
     if kind == "AT_TIMESTAMP":
-        return logs.mark_at(reader, stream, shard, request["Timestamp"])
+        return streams.mark_at(reader, stream, shard, request["Timestamp"])
     try:
-        sequence = logs.parse_sequence(request["SequenceNumber"])
+        sequence = streams.parse_sequence(request["SequenceNumber"])
     except ValueError:
         raise ValidationException(f"{INVALID}Invalid SequenceNumber") from None
     end = shard.end if shard.end is not None else SEQUENCE_MAX

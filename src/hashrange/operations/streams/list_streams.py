@@ -11,7 +11,7 @@ from typing import Final
 from hashrange.operations.context import Answer, Context, ReadBody, Request, stream_arn, table_name
 from hashrange.operations.streams.stream_requests import limit_of, names_in
 from hashrange.storage.api import Reader
-from hashrange.tables.streams import logs
+from hashrange.tables import streams
 
 _STREAMS_MAX: Final = 100
 
@@ -25,8 +25,8 @@ def prepare(request: Request, context: Context) -> ReadBody:
     after = names_in(start) if start is not None else None
 
     def body(reader: Reader) -> Answer:
-        streams = logs.all_streams(reader, after, context.scope)
-        wanted = (s for s in streams if only is None or s.table == only)
+        found = streams.all_streams(reader, after, context.scope)
+        wanted = (s for s in found if only is None or s.table == only)
         page = list(islice(wanted, limit + 1))
         shown = [
             {

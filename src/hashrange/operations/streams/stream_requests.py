@@ -8,8 +8,8 @@ from typing import Final
 from hashrange.errors import INVALID, RESOURCE_NOT_FOUND, ResourceNotFoundException, ValidationException
 from hashrange.operations.context import Request, is_in_scope
 from hashrange.storage.api import Reader
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Stream
+from hashrange.tables import streams
+from hashrange.tables.streams import Stream
 
 STREAM_ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:(?P<region>[^:]*):(?P<account>[^:]*):table/(?P<table>[a-zA-Z0-9_.-]{1,255})"
@@ -35,7 +35,7 @@ def open_stream(reader: Reader, arn: str, scope: str) -> Stream:
     match = STREAM_ARN.fullmatch(arn)
     stream = None
     if match is not None and is_in_scope(scope, match["account"], match["region"]):
-        stream = logs.find(reader, table, label, scope)
+        stream = streams.find(reader, table, label, scope)
     if stream is None:
         raise ResourceNotFoundException(f"{RESOURCE_NOT_FOUND}: Stream: {arn} not found")
     return stream

@@ -7,6 +7,8 @@
     vector_definitions    the rules of a vector index's definition
     vector_changes        VectorIndexUpdates of an UpdateTable
     stream_changes        StreamSpecification of CreateTable and UpdateTable
+    replica_requests      reads ReplicaUpdates and the related members of an UpdateTable
+    replica_changes       makes these changes; what DeleteTable removes of a global table
     tags, time_to_live    the operations on these
     update_combinations   which changes of an UpdateTable may share a request
 """

@@ -11,13 +11,12 @@ import msgspec
 
 from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
-from hashrange.operations.replicas import replica_changes
-from hashrange.operations.tables import table_description
+from hashrange.operations.tables import replica_changes, table_description
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.definitions.table import UNTIL_FILLED, Table
-from hashrange.tables.imports import import_records
+from hashrange.tables.jobs.imports import import_records
 
 _PROTECTED = (
     "Resource cannot be deleted as it is currently protected against deletion. "

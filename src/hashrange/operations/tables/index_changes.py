@@ -24,9 +24,9 @@ from hashrange.limits import GSI_MAX
 from hashrange.operations.context import Answer, Request
 from hashrange.operations.tables import definition, throughput
 from hashrange.storage.api import Transaction
-from hashrange.tables.background import backfill
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table, Vector, Warming
+from hashrange.tables.writes import backfill
 
 _ACTIONS = ("Update", "Create", "Delete")
 ONE_AT_A_TIME: Final = (

@@ -10,9 +10,9 @@ import msgspec
 from hashrange.errors import INVALID, ValidationException
 from hashrange.operations.context import Context, Request
 from hashrange.storage.api import Transaction
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.streams import logs
 
 
 def view_type(specification: Request | None) -> str | None:
@@ -56,7 +56,7 @@ def enable(txn: Transaction, table: Table, view: str, context: Context) -> Table
         *((attribute.name, "HASH") for attribute in table.key.partition),
         *((attribute.name, "RANGE") for attribute in table.key.sort),
     )
-    stream = logs.enable(
+    stream = streams.enable(
         txn, table.name, key, view, space, count, table.stream_label, context.now, table.scope
     )
     return msgspec.structs.replace(table, stream=stream, stream_label=stream.label)
@@ -71,5 +71,5 @@ def apply(txn: Transaction, table: Table, specification: Request, context: Conte
         return enable(txn, table, view, context)
     if table.stream is None:
         raise ValidationException(f"Table has no stream to disable: TableName: {table.name}")
-    logs.disable(txn, table.stream, context.now)
+    streams.disable(txn, table.stream, context.now)
     return msgspec.structs.replace(table, stream=None)

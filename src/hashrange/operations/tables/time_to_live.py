@@ -14,9 +14,9 @@ from hashrange.clock import has_come
 from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, ReadBody, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.background import expiry
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
+from hashrange.tables.writes import expiry
 
 _HOUR = 3_600
 

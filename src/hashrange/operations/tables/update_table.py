@@ -14,10 +14,11 @@ import msgspec
 
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
-from hashrange.operations.replicas import replica_changes, replica_requests
 from hashrange.operations.tables import (
     definition,
     index_changes,
+    replica_changes,
+    replica_requests,
     stream_changes,
     table_description,
     throughput,
@@ -25,9 +26,9 @@ from hashrange.operations.tables import (
     vector_changes,
 )
 from hashrange.storage.api import Transaction
-from hashrange.tables.bulk import bulk_records
 from hashrange.tables.definitions import catalog, replicas, states
 from hashrange.tables.definitions.table import Table, Warming
+from hashrange.tables.jobs.bulk import bulk_records
 
 # [report] ack-api-quirks DDB-TABLE-015. MultiRegionConsistency is not in the list, though it may be a
 # request's only member.

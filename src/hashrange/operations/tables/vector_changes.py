@@ -27,9 +27,9 @@ from hashrange.operations.context import Context, Request
 from hashrange.operations.tables import definition, index_changes, vector_definitions
 from hashrange.operations.tables.index_changes import Changed
 from hashrange.storage.api import Transaction
-from hashrange.tables.background import backfill, builds
 from hashrange.tables.definitions import catalog, states
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.writes import backfill, builds
 
 
 def check(request: Request) -> None:

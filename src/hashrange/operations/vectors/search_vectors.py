@@ -28,9 +28,9 @@ from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledReadBody, Context, Request, table_name
 from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, keys, records, vectors
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table, Vector
+from hashrange.tables.items import capacity, keys, records, vectors
 from hashrange.values import AttributeValue, Item, admit_value, item_size, kind, numbers
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from hashrange.limits import BATCH_WRITE_ITEMS_MAX, ITEM_BYTES_MAX
 from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request, table_name
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Transaction
-from hashrange.tables.data import capacity, keys, records, writes
-from hashrange.tables.data.item_change import Occasion
-from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import capacity, keys, records
+from hashrange.tables.items.item_change import Occasion
+from hashrange.tables.writes import read_modify_write
+from hashrange.tables.writes.read_modify_write import Write
 from hashrange.values import admit_item
 
 _ONE_OF = (
@@ -70,7 +71,7 @@ def _run(
                 continue
             pace.point()
             try:
-                outcome = writes.perform(txn, table, write, occasion, addresses[member])
+                outcome = read_modify_write.perform(txn, table, write, occasion, addresses[member])
             except TransactionConflictException:  # raised before anything was written
                 unprocessed.setdefault(given, []).append(request)
                 continue

@@ -19,10 +19,11 @@ from hashrange.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX
 from hashrange.operations import parameters
 from hashrange.operations.context import Answer, Billed, BilledWriteBody, Context, Request, table_name
 from hashrange.storage.api import Transaction
-from hashrange.tables.data import capacity, items, records, writes
-from hashrange.tables.data.item_change import ItemChange, Occasion
-from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
+from hashrange.tables.items import capacity, records
+from hashrange.tables.items.item_change import ItemChange, Occasion
+from hashrange.tables.writes import applying, read_modify_write
+from hashrange.tables.writes.read_modify_write import Write
 from hashrange.values import admit_item
 
 _CONDITION = ("ConditionExpression",)
@@ -98,7 +99,7 @@ def update(request: Request, scope: str, level: int = 1) -> Write:
     parameters.check_styles(request, _UPDATE, _UPDATE_LEGACY, valued=_UPDATE)
     admit_item(request["Key"])
     subs = parameters.substitutions(request, level=level)
-    change: writes.Update | None = None
+    change: read_modify_write.Update | None = None
     is_charged = is_too_deep = False
     if request.get("UpdateExpression") is not None:
         update_of_text = expressions.update(request["UpdateExpression"], subs)
@@ -143,9 +144,9 @@ def run(
 
     def body(txn: Transaction) -> Billed:
         table = catalog.open_active(txn, write.table_name, scope)
-        writes.check_paths(table, write, alone=True)
+        read_modify_write.check_paths(table, write, alone=True)
         try:
-            outcome = writes.perform(txn, table, write, occasion)
+            outcome = read_modify_write.perform(txn, table, write, occasion)
         except ConditionalCheckFailedException as error:
             if mode is not None:
                 error.bill = capacity.refused(request["TableName"], error.units)
@@ -171,7 +172,7 @@ def run(
 def collection_metrics(txn: Transaction, write: Write, outcome: ItemChange) -> Answer:
     """The ItemCollectionMetrics of a write to a table with local indexes."""
     attribute = outcome.table.key.partition[0].name
-    gigabytes = items.collection_size(txn, outcome.table, outcome.partition) / _GB
+    gigabytes = applying.collection_size(txn, outcome.table, outcome.partition) / _GB
     low = float(int(gigabytes))
     return {
         "ItemCollectionKey": {attribute: write.key[attribute]},

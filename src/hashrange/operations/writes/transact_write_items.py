@@ -36,11 +36,12 @@ from hashrange.operations.writes import single_write
 from hashrange.shapes import wire_types
 from hashrange.shapes.items import TRANSACT_ACTIONS
 from hashrange.storage.api import Transaction
-from hashrange.tables.data import capacity, holds, records, tokens, writes
-from hashrange.tables.data.item_change import ItemChange, Occasion
-from hashrange.tables.data.writes import Write
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items import capacity, records
+from hashrange.tables.items.item_change import ItemChange, Occasion
+from hashrange.tables.writes import holds, read_modify_write, tokens
+from hashrange.tables.writes.read_modify_write import Write
 
 _MEMBERS: dict[str, Callable[[Request, str, int], Write]] = {
     "ConditionCheck": single_write.check,
@@ -82,13 +83,13 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
         if claim is not None and not claim.make(txn, occasion):
             return claim.repeat(txn, given_names, mode)
         for table, write in zip(tables, batch, strict=True):
-            writes.check_paths(table, write)
+            read_modify_write.check_paths(table, write)
         addresses = _addresses(tables, batch)
         check_distinct(addresses)
         attempts = [
             partial(_refuse, TOO_DEEP)
             if write.is_too_deep
-            else partial(writes.perform, txn, table, write, occasion, (partition, sort))
+            else partial(read_modify_write.perform, txn, table, write, occasion, (partition, sort))
             for write, table, (_, partition, sort) in zip(batch, tables, addresses, strict=True)
         ]
         outcomes = run_all(txn, given_names, attempts, claim, occasion)
@@ -214,7 +215,7 @@ def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes
     for table, write in zip(tables, batch, strict=True):
         reason = {"Code": "None"}
         try:
-            addresses.append((table.space, *writes.address_of(table, write)))
+            addresses.append((table.space, *read_modify_write.address_of(table, write)))
         except ValidationException as error:
             key_reason = _reason(error)
             if len(addresses) == len(reasons):

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from hashrange.operations.context import BilledWriteBody, Context, Request
 from hashrange.operations.writes import single_write
-from hashrange.tables.data import records
-from hashrange.tables.data.item_change import ItemChange
-from hashrange.tables.data.writes import Update
+from hashrange.tables.items import records
+from hashrange.tables.items.item_change import ItemChange
+from hashrange.tables.writes.read_modify_write import Update
 
 
 def prepare(request: Request, context: Context) -> BilledWriteBody:

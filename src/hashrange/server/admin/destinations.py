@@ -18,7 +18,7 @@ from hashrange.server.admin.port import Subject
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.deliveries import outboxes
+from hashrange.tables.jobs.deliveries import outboxes
 
 WAITING_MAX: Final = 1_000
 """How many waiting changes are counted at most, because counting reads them."""

@@ -8,14 +8,14 @@
 checks open one name twice, and the shared ones, which have it open twice at a time. A check closes what it
 opened. Commits are made to fail through `Engine.commit_fault` (`faults`).
 
-    records      the checks of single bodies: what they read and write
-    commits      the checks of commits: isolation, order, failure, what survives
-    stamps       the checks of the stamps of bodies
-    loops        the checks of event loops and queues
-    steps        the checks of interleavings: another body at each step of a body and its commit
-    shared       the checks of logs and stamps while a commit of another engine is under way
-    faults       makes commits fail
-    reruns       an engine that runs every body several times
+    records       the checks of single bodies: what they read and write
+    transactions  the checks of transactions: isolation, order, failure, what survives
+    stamps        the checks of the stamps of bodies
+    loops         the checks of event loops and queues
+    steps         the checks of interleavings: another body at each step of a body and its commit
+    shared        the checks of logs and stamps while a commit of another engine is under way
+    faults        makes commits fail
+    reruns        an engine that runs every body several times
 
 The code above the engines is tested with `reruns.Reruns`, which runs every body several times, as an engine
 may. An engine that passes the checks passes them under it as well.
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage.contract import commits, loops, records, shared, stamps, steps
+from hashrange.storage.contract import loops, records, shared, stamps, steps, transactions
 from hashrange.storage.contract.records import Check, Opener
 
 __all__ = ["CHECKS", "DURABLE_CHECKS", "SHARED_CHECKS", "Check", "Opener"]
@@ -46,8 +46,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     records.check_totals,
     records.check_delete_space,
     records.check_append_numbers_increase,
-    commits.check_reads_are_of_one_moment,
-    commits.check_writes_are_serializable,
+    transactions.check_reads_are_of_one_moment,
+    transactions.check_writes_are_serializable,
     loops.check_late_outcomes_come_through_the_loop,
     loops.check_deferred_commits,
     loops.check_bodies_that_read_end_on_a_loop,
@@ -58,12 +58,12 @@ CHECKS: Final[tuple[Check, ...]] = (
     loops.check_a_closed_loop_stops_nobody,
     loops.check_close_waits_and_is_final,
     loops.check_close_ends_queued_bodies,
-    commits.check_stamps_never_decrease,
-    commits.check_stamps_of_many_threads_never_decrease,
-    commits.check_a_failed_commit_shows_nothing,
-    commits.check_an_unknown_commit_is_whole_or_nothing,
-    commits.check_an_interrupted_body_leaves_nothing,
-    commits.check_a_failed_commit_stamps_nothing,
+    transactions.check_stamps_never_decrease,
+    transactions.check_stamps_of_many_threads_never_decrease,
+    transactions.check_a_failed_commit_shows_nothing,
+    transactions.check_an_unknown_commit_is_whole_or_nothing,
+    transactions.check_an_interrupted_body_leaves_nothing,
+    transactions.check_a_failed_commit_stamps_nothing,
     stamps.check_stamps_of_bodies_increase,
     stamps.check_a_body_has_one_stamp,
     stamps.check_a_failing_body_keeps_nothing,
@@ -73,10 +73,10 @@ CHECKS: Final[tuple[Check, ...]] = (
 )
 
 DURABLE_CHECKS: Final[tuple[Check, ...]] = (
-    commits.check_records_survive_closing,
-    commits.check_stamps_survive_closing,
+    transactions.check_records_survive_closing,
+    transactions.check_stamps_survive_closing,
     stamps.check_stamps_of_bodies_survive_closing,
-    commits.check_failed_commits_survive_no_closing,
+    transactions.check_failed_commits_survive_no_closing,
     loops.check_queued_bodies_survive_closing,
 )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from hashrange.storage.api import STAMP_BYTES, Engine, Transaction
 from hashrange.storage.contract import faults
-from hashrange.storage.contract.commits import MOMENTS, writable
 from hashrange.storage.contract.records import Opener, P, Q, Stop, compete, expect, opened, rows
+from hashrange.storage.contract.transactions import MOMENTS, writable
 from hashrange.storage.failures import CommitFailed
 
 

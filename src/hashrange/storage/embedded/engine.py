@@ -4,7 +4,7 @@ The life of a write:
 
 1. `submit` (or `write`) runs the body on the caller's thread, under the engine's only lock, so bodies run one
    after the other. Unless the body raises, its writes are added to the collecting batch (`Batch`).
-2. `commits` makes one batch after another durable and visible, and delivers the outcomes of its bodies.
+2. `group_commit` makes one batch after another durable and visible, and delivers the outcomes of its bodies.
 
 A body that wrote nothing, or raised, may have read records of a batch that is not committed yet: its outcome
 waits for that batch. If there is no such batch, its outcome is delivered at once.
@@ -30,7 +30,7 @@ from hashrange.errors import bare
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import cache
 from hashrange.storage.embedded.bodies import ViewReader
-from hashrange.storage.embedded.commits import Commits, Queued
+from hashrange.storage.embedded.group_commit import Commits, Queued
 from hashrange.storage.embedded.outcomes import Batch, Waiter
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.upkeep import count_nothing
@@ -171,7 +171,7 @@ class EmbeddedEngine:
 
     def checkpoint_inside(self) -> str:
         # Imported here because few stores are copied.
-        from hashrange.storage.embedded.offline.moving import new_checkpoint
+        from hashrange.storage.embedded.offline.directory_copy import new_checkpoint
 
         checkpoint = new_checkpoint(self._directory)
         self._commits.checkpoint(checkpoint)

@@ -1,11 +1,11 @@
-"""Fills a restored table with the items that another table had at a moment; this is a build (see `builds`).
+"""Fills a restored table with the items that another table had at a moment; this is a build (`builds`).
 
 The new table is CREATING until its last item, and the last entries of its indexes, are written; only then can
 the data plane open it. Its `Restore` names the source and the stamp. The restore holds the source's history
 under its own name, so that the past stays readable even if recovery is disabled or the source is deleted
 meanwhile (`definitions.dropped`). Nothing else writes to the new table, so the build needs no notes.
 
-`write` stands beside `data.items.apply`, through which all other items go. A table that is being restored has
+`write` stands beside `applying.apply`, through which all other items go. A table that is being restored has
 no items to replace, no stream, no time to live and no history, so of `apply` only the records, entries and
 sums would be left. `write` sums up a bite once, and `derive` makes its entries before the transaction, so
 that requests wait only while the bite is stored. It also stores what `apply` would refuse or delay: the
@@ -22,16 +22,16 @@ from hashrange.encoding import PARTITION_BYTES
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.failures import StorageError
-from hashrange.tables.background import builds
-from hashrange.tables.background.bites import AT_ONCE, Limit
-from hashrange.tables.background.builds import Build, Found
-from hashrange.tables.data import indexes, items, records
+from hashrange.tables.bites import AT_ONCE, Limit
 from hashrange.tables.definitions import states
+from hashrange.tables.definitions.spans import STAMP_MAX
 from hashrange.tables.definitions.table import Restore, Table
 from hashrange.tables.history import sources
 from hashrange.tables.history.past import Past
-from hashrange.tables.history.spans import STAMP_MAX
+from hashrange.tables.items import indexes, records
 from hashrange.tables.spaces import BACKFILL_SPACE
+from hashrange.tables.writes import applying, builds
+from hashrange.tables.writes.builds import Build, Found
 
 
 class SourceLost(StorageError):
@@ -51,6 +51,11 @@ def build_of(table: Table) -> Build:
 def cursor(reader: Reader, table: Table) -> bytes:
     """The address of the next item to restore; b"" before the first step."""
     return builds.cursor(reader, build_of(table))
+
+
+def progress(reader: Reader, table: Table) -> float:
+    """The share of a table's items that are restored, from 0 to 1."""
+    return 1.0 if table.restore is None else builds.progress(reader, build_of(table))
 
 
 def source_of(reader: Reader, restore: Restore) -> Table:
@@ -109,8 +114,8 @@ def write(txn: Transaction, table: Table, bite: Found) -> bool:
     for space, (count, size) in totals.items():
         txn.count(space, count, size)
     for partition, growth in collections.items():
-        size = items.collection_size(txn, table, partition) + growth
-        items.set_collection_size(txn, table, partition, size)
+        size = applying.collection_size(txn, table, partition) + growth
+        applying.set_collection_size(txn, table, partition, size)
     return True
 
 

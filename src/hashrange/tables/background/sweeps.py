@@ -20,18 +20,18 @@ from hashrange.clock import has_come
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.failures import StorageError
-from hashrange.tables.background import backfill, builds, expiry, lag, restoring
-from hashrange.tables.background.bites import Damage, Done, Limit
+from hashrange.tables import streams
+from hashrange.tables.background import restoring
 from hashrange.tables.background.units import Background, Bite, Lane, Tables, Unit, failing, of_server
-from hashrange.tables.data import holds, items, records, tokens, vectors
-from hashrange.tables.data.item_change import ItemChange, Occasion
+from hashrange.tables.bites import Damage, Done, Limit
 from hashrange.tables.definitions import catalog, dropped, states
+from hashrange.tables.definitions.spans import History
 from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive, Vector
 from hashrange.tables.history import recording
-from hashrange.tables.history.spans import History
-from hashrange.tables.inspection import overview
+from hashrange.tables.items import records, vectors
+from hashrange.tables.items.item_change import ItemChange, Occasion
 from hashrange.tables.spaces import CATALOG_SPACE
-from hashrange.tables.streams import logs
+from hashrange.tables.writes import applying, backfill, builds, expiry, holds, lag, tokens
 
 Definition = tuple[str, Table | Exception]
 
@@ -165,11 +165,11 @@ def units(
             yield from _units_of(engine, table)
         else:
             yield failing(f"table {name}", table)
-    for name, stream in _every(engine, pause, logs.STREAM, logs.read_stream):
+    for name, stream in _every(engine, pause, streams.STREAM, streams.read_stream):
         unit = f"stream {name}"
-        if not isinstance(stream, logs.Stream):
+        if not isinstance(stream, streams.Stream):
             yield failing(unit, stream)
-        elif not logs.is_at_rest(stream, now):  # there may be many of tables that were deleted in a day
+        elif not streams.is_at_rest(stream, now):  # there may be many of tables that were deleted in a day
             yield Unit(unit, partial(_tend_stream, engine, stream.full_name, stream.label), destroys=True)
     for name, dropped_table in _every(engine, pause, dropped.DROPPED, dropped.read_dropped):
         unit = f"deleted table {name}"
@@ -269,11 +269,11 @@ def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
         if current is None:
             return None
         table, index, _ = current
-        before = overview.index_progress(txn, index)
+        before = backfill.progress(txn, index)
         if not backfill.write(txn, index, items_bite):
             return None
         if items_bite.high is not None:
-            return before, overview.index_progress(txn, index)
+            return before, backfill.progress(txn, index)
         status = "ACTIVE" if index.vector is None else "CREATING"
         filled = table.with_index(msgspec.structs.replace(index, status=status, backfilling=False))
         catalog.save(txn, filled if index.vector is None else states.settled(filled, now, settings))
@@ -324,11 +324,11 @@ def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
         current = table_of(txn)
         if current is None:
             return None
-        before = overview.queue_progress(txn, ttl)
+        before = expiry.progress(txn, ttl)
         if not expiry.write(txn, ttl, items_bite):
             return None
         if items_bite.high is not None:
-            return before, overview.queue_progress(txn, ttl)
+            return before, expiry.progress(txn, ttl)
         built = msgspec.structs.replace(ttl, built=True)
         catalog.save(txn, msgspec.structs.replace(current[0], ttl=built))
         return before, 1.0
@@ -393,7 +393,7 @@ def _expire_bite(
         if record is None or expires != seconds:
             expiry.forget(txn, ttl, place)
         else:
-            items.apply(txn, ItemChange(table, partition, sort, record, item, None, None), occasion)
+            applying.apply(txn, ItemChange(table, partition, sort, record, item, None, None), occasion)
     if last is not None:
         expiry.done(txn, ttl, occasion.now, last)
     return Done(limit.items - left, damages, more)
@@ -455,17 +455,17 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
     """Trim a stream, replace its shards when they are old, and remove it a day after it was disabled."""
     occasion = bite.occasion
     now = occasion.now
-    stream = engine.read(lambda reader: logs.find_full(reader, name, label))
+    stream = engine.read(lambda reader: streams.find_full(reader, name, label))
     if stream is None:
         return False
-    if engine.read(partial(logs.is_ahead, stream=stream, now=now)):
+    if engine.read(partial(streams.is_ahead, stream=stream, now=now)):
         engine.write(partial(_bring_back, name=name, label=label, now=now))
         return False
-    if stream.closed is not None and stream.closed < now - logs.RETENTION_SECONDS:
-        engine.write(partial(logs.forget, full_name=name, label=label))
+    if stream.closed is not None and stream.closed < now - streams.RETENTION_SECONDS:
+        engine.write(partial(streams.forget, full_name=name, label=label))
         return False
     more = False
-    if engine.read(partial(logs.trimmable, stream=stream, now=now)):
+    if engine.read(partial(streams.trimmable, stream=stream, now=now)):
         trimmed = bite.write(engine, partial(_trim, table=name, label=label, now=now, limit=bite.limit))
         bite.damaged(trimmed.damages)
         more = trimmed.more
@@ -476,25 +476,25 @@ def _tend_stream(engine: Engine, name: str, label: str, bite: Bite) -> bool:
 
 
 def _trim(txn: Transaction, table: str, label: str, now: float, limit: Limit) -> Done:
-    stream = logs.find_full(txn, table, label)
-    return logs.trim(txn, stream, now, limit) if stream is not None else Done(0, [], False)
+    stream = streams.find_full(txn, table, label)
+    return streams.trim(txn, stream, now, limit) if stream is not None else Done(0, [], False)
 
 
 def _bring_back(txn: Transaction, name: str, label: str, now: float) -> None:
     """Repair a stream after the clock was set back to `now`, which is earlier than times in the stream."""
-    stream = logs.find_full(txn, name, label)
+    stream = streams.find_full(txn, name, label)
     if stream is not None:
-        logs.save(txn, logs.brought_back(stream, now))
+        streams.save(txn, streams.brought_back(stream, now))
         _roll_over(txn, name, label, now)
 
 
 def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
     table = catalog.find_full(txn, name)
-    stream = logs.find_full(txn, name, label)
+    stream = streams.find_full(txn, name, label)
     if table is None or stream is None or table.stream is None or table.stream.label != label:
         return
-    stream = logs.roll_over(txn, stream, now)
-    logs.save(txn, stream)
+    stream = streams.roll_over(txn, stream, now)
+    streams.save(txn, stream)
     catalog.save(txn, msgspec.structs.replace(table, stream=stream))
 
 
@@ -523,11 +523,11 @@ def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
         if current is None:
             return None
         table, restore, _ = current
-        before = overview.restore_progress(txn, table)
+        before = restoring.progress(txn, table)
         if not restoring.write(txn, table, items_bite):
             return None
         if items_bite.high is not None:
-            return before, overview.restore_progress(txn, table)
+            return before, restoring.progress(txn, table)
         catalog.save(txn, restoring.completed(txn, table, restore, occasion.now, occasion.settings))
         return before, 1.0
 

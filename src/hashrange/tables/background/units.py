@@ -32,10 +32,10 @@ from hashrange.storage.api import Engine, Transaction
 from hashrange.storage.capabilities import Rewinding
 from hashrange.storage.failures import CommitError, StorageError, StoreClosed
 from hashrange.tables.background import leaps
-from hashrange.tables.background.bites import Damage, Limit
 from hashrange.tables.background.sharing import Sharing
-from hashrange.tables.data.item_change import Occasion
+from hashrange.tables.bites import Damage, Limit
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.items.item_change import Occasion
 
 T = TypeVar("T")
 

@@ -23,11 +23,11 @@ from hashrange.encoding import successor
 from hashrange.errors import RESOURCE_NOT_FOUND, ResourceNotFoundException
 from hashrange.storage import features
 from hashrange.storage.api import Reader, Transaction
+from hashrange.tables import streams
 from hashrange.tables.definitions import dropped, replicas
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.spaces import CATALOG_SPACE, DELIVERIES, DELIVERY_SPACE, FIRST_TABLE_SPACE
-from hashrange.tables.streams import logs
 
 TABLE = b"table"
 _NEXT_SPACE = b"next-space"
@@ -251,9 +251,9 @@ def remove(txn: Transaction, table: Table, now: float) -> None:
         if space not in stay:
             txn.delete_space(space)
     if table.stream is not None:
-        logs.disable(txn, table.stream, now)
+        streams.disable(txn, table.stream, now)
     if table.stream_label is not None:
         policies = {label: policy.document for label, policy in table.policies.items()}
-        logs.outlive(txn, table.full_name, table.tags, policies)
+        streams.outlive(txn, table.full_name, table.tags, policies)
     if table.destinations:
         txn.delete(DELIVERY_SPACE, DELIVERIES, place_of(table.full_name))

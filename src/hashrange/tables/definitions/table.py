@@ -14,8 +14,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from hashrange.storage import features
-from hashrange.tables.history.spans import History
-from hashrange.tables.streams.logs import Stream
+from hashrange.tables.definitions.spans import History
+from hashrange.tables.streams import Stream
 
 _DAY_SECONDS = 24 * 3600
 
@@ -71,7 +71,7 @@ class Vector(msgspec.Struct, frozen=True):
     """What a vector index has beside its key, which is the HASH of its search schema, or empty.
 
     `attribute` holds the vectors, `filters` are the INLINE_FILTER attributes, `order` the names of the search
-    schema as the request gave them. `changes` is the space of the log of changed entries (`data.vectors`).
+    schema as the request gave them. `changes` is the space of the log of changed entries (`items.vectors`).
     The index is being allocated while `allocated_at` is not 0, stays CREATING while `filled_at` is not 0, and
     refuses searches while `served_at` is not 0: these are the times (epoch seconds) at which `states` ends
     the phases.
@@ -100,7 +100,7 @@ class Index(msgspec.Struct, frozen=True):
     """A secondary index. `included` are the NonKeyAttributes of an INCLUDE projection.
 
     A vector index has a `vector`. It is also global: its entries are those of the whole table, and may lag.
-    `lags`: changes of its entries go through the queue of `background.lag`, where some may wait.
+    `lags`: changes of its entries go through the queue of `writes.lag`, where some may wait.
     """
 
     name: str

@@ -1,14 +1,13 @@
 """The history of a table: every moment of its past can be read, as long as it is needed.
 
-    spans      the definition of a history: its spans of time and its users; moments as stamps
     images     the record of an item before a change, which every change stores
     past       a reader that shows a table's items as they were at a moment
     versions   the versions of an item, and the items that changed between two moments
     recording  begins and ends a history, and gives it a new span now and then
     sources    the table whose past a job reads, existing or deleted
 
-A change of an item (`tables.data.items.apply`) stores the item's record from before the change, its *image*,
-under the stamp of its transaction:
+A change of an item (`writes.applying.apply`) stores the item's record from before the change, its *image*,
+under the stamp of its transaction (`definitions.spans`):
 
     (space of the span, partition, place + stamp) → an image
 

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from hashrange.encoding import escape
 from hashrange.storage.api import STAMP_BYTES, Transaction
-from hashrange.tables.data.item_change import ItemChange, Occasion
-from hashrange.tables.history.spans import History, stamp_at
+from hashrange.tables.definitions.spans import History, stamp_at
+from hashrange.tables.items.item_change import ItemChange, Occasion
 
 _BY_REQUEST: Final = 1
 _BY_EXPIRY: Final = 2

@@ -24,9 +24,9 @@ from hashrange import pace
 from hashrange.encoding import escape
 from hashrange.storage.api import STAMP_BYTES, Address, Engine, Reader, Totals
 from hashrange.storage.failures import StorageError
+from hashrange.tables.definitions.spans import History, Span
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import images
-from hashrange.tables.history.spans import History, Span
 
 _Found = tuple[bytes, bytes, int, bytes]
 """An address, the rank of the span in which it was found, and the image or the record. For the same address,

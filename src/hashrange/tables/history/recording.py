@@ -20,8 +20,8 @@ import msgspec
 from hashrange.clock import BEHIND_SECONDS_MAX
 from hashrange.storage.api import Transaction
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.spans import History, Hold, Span, stamp_at
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.history.spans import History, Hold, Span, stamp_at
 
 SPAN_SECONDS: Final = 24 * 3600.0
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from hashrange import pace
 from hashrange.encoding import escape
 from hashrange.storage.api import STAMP_BYTES, Reader
+from hashrange.tables.definitions.spans import STAMP_MAX, Span
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import images
 from hashrange.tables.history.past import Past, first_images
-from hashrange.tables.history.spans import STAMP_MAX, Span
 
 
 class Version(NamedTuple):

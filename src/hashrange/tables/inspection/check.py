@@ -37,18 +37,18 @@ import orjson
 from hashrange.errors import ServiceError
 from hashrange.storage.api import Reader, Totals, Transaction
 from hashrange.storage.failures import StorageError
-from hashrange.storage.moving import Numbers
-from hashrange.tables.background import expiry, lag
-from hashrange.tables.data import indexes, items, keys, records
+from hashrange.storage.store_copy import Numbers
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions import table as tables
+from hashrange.tables.definitions.spans import STAMP_MAX, History, Span
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.history import images
-from hashrange.tables.history.spans import STAMP_MAX, History, Span
 from hashrange.tables.inspection.problems import BITE_RECORDS, Mend, Problem, Progress, Readable
-from hashrange.tables.inspection.streams import StoredNumbers, check_stream
+from hashrange.tables.inspection.stream_checks import StoredNumbers, check_stream
+from hashrange.tables.items import indexes, keys, records
 from hashrange.tables.spaces import FIRST_TABLE_SPACE
-from hashrange.tables.streams import logs
+from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item, admit_item, equal
 
 # This many space numbers above the counter are checked too: a record there means that the counter is too low.
@@ -67,10 +67,10 @@ def check(
     whose records it is deleting.
     """
     report = progress or _nobody
-    streams = engine.read(lambda reader: list(logs.all_streams(reader)))
+    found = engine.read(lambda reader: list(streams.all_streams(reader)))
     numbers: Numbers | None = None
     try:
-        numbers = numbers_of({stream.space for stream in streams}) if numbers_of is not None else None
+        numbers = numbers_of({stream.space for stream in found}) if numbers_of is not None else None
     except StorageError as error:
         yield Problem("", f"the numbers of the engine cannot be read: {error}")
     latest = numbers.stamp if numbers is not None else STAMP_MAX
@@ -100,8 +100,8 @@ def check(
         yield from _Walk(engine, deleted.table, None, report).run(_Items(deleted.table, []))
         if deleted.table.history is not None:
             yield from _check_history(engine, deleted.table, deleted.table.history, latest)
-    for name, stream in engine.read(lambda reader: list(logs.every_stream(reader))):
-        if isinstance(stream, logs.Stream):
+    for name, stream in engine.read(lambda reader: list(streams.every_stream(reader))):
+        if isinstance(stream, streams.Stream):
             owners.setdefault(stream.space, stream.table)
             for message, partition, sort in check_stream(engine, stream, numbers, report):
                 text = f"stream {stream.label}: {message}"
@@ -326,11 +326,11 @@ class _Items:
         """Compare the collection that ends here with its stored size."""
         if self.partition is None:
             return
-        stored = items.collection_size(reader, self.table, self.partition)
+        stored = applying.collection_size(reader, self.table, self.partition)
         if stored != self.collection:
             message = f"the item collection's size is {stored}, but its items have {self.collection} bytes"
             put_right = partial(
-                items.set_collection_size, table=self.table, partition=self.partition, size=self.collection
+                applying.set_collection_size, table=self.table, partition=self.partition, size=self.collection
             )
             yield Problem(self.table.full_name, message, None, self.partition, b"", put_right)
 

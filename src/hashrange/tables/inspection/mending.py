@@ -16,11 +16,12 @@ import msgspec
 import orjson
 
 from hashrange.storage.api import Engine, Reader, Transaction
-from hashrange.tables.background import backfill, builds, restoring
+from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.inspection.check import check, decoded
 from hashrange.tables.inspection.problems import BITE_RECORDS, Mend, Problem, Progress
+from hashrange.tables.writes import backfill, builds
 
 PASSES_MAX = 5
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StoreDamaged
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog
 from hashrange.tables.spaces import LAG_SPACE
-from hashrange.tables.streams import logs
 
 
 def find_logs(reader: Reader) -> set[int]:
@@ -16,8 +16,8 @@ def find_logs(reader: Reader) -> set[int]:
     Whatever else is appended to has to be added here. Raises StoreDamaged if a stream cannot be decoded.
     """
     spaces = {LAG_SPACE}
-    for name, stream in logs.every_stream(reader):
-        if not isinstance(stream, logs.Stream):
+    for name, stream in streams.every_stream(reader):
+        if not isinstance(stream, streams.Stream):
             raise StoreDamaged(
                 f"The definition of stream {name} cannot be decoded: {stream}. `hashrange check` tells all "
                 "that is wrong with the store."

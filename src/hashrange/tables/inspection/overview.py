@@ -1,9 +1,6 @@
 """An overview of the tables for operators: sizes, states, and the progress of builds.
 
 The API tells a program that an index is CREATING or time to live ENABLING, but not how long this will take.
-Items are stored in the order of their partition keys' hashes, which are spread evenly. So the position of a
-build's cursor among all hashes is its progress, and no item need be counted.
-
 It reads definitions, totals and cursors only, so its cost does not depend on the size of the tables.
 """
 
@@ -13,13 +10,12 @@ from itertools import islice
 from typing import Any
 
 from hashrange.storage.api import Reader
-from hashrange.tables.background import backfill, expiry, restoring
+from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.spans import History, moment_of
 from hashrange.tables.definitions.table import Index, Restore, Table, TimeToLive
-from hashrange.tables.history.spans import History, moment_of
-from hashrange.tables.streams.logs import Stream
-
-_HASH_BYTES = 8
+from hashrange.tables.streams import Stream
+from hashrange.tables.writes import backfill, expiry
 
 
 def tables(reader: Reader, after: str = "", tables_max: int | None = None) -> list[dict[str, Any]]:
@@ -65,7 +61,7 @@ def _restore(reader: Reader, table: Table, restore: Restore) -> dict[str, Any]:
     return {
         "source": restore.source,
         "moment": restore.moment,
-        "progress": round(restore_progress(reader, table), 4),
+        "progress": round(restoring.progress(reader, table), 4),
     }
 
 
@@ -77,7 +73,7 @@ def _index(reader: Reader, index: Index) -> dict[str, Any]:
         "status": index.status,
         "entries": totals.records,
         "bytes": totals.bytes,
-        "progress": round(index_progress(reader, index), 4),
+        "progress": round(backfill.progress(reader, index), 4),
     }
 
 
@@ -85,7 +81,7 @@ def _time_to_live(reader: Reader, ttl: TimeToLive) -> dict[str, Any]:
     return {
         "attribute": ttl.attribute,
         "status": "ENABLED" if ttl.built else "ENABLING",
-        "progress": round(queue_progress(reader, ttl), 4),
+        "progress": round(expiry.progress(reader, ttl), 4),
     }
 
 
@@ -96,24 +92,3 @@ def _stream(stream: Stream) -> dict[str, Any]:
         "shards": len(stream.shards),
         "open_shards": len(stream.open_shards),
     }
-
-
-def index_progress(reader: Reader, index: Index) -> float:
-    """The share of an index that is filled, from 0 to 1."""
-    return _share_before(backfill.cursor(reader, index)) if index.backfilling else 1.0
-
-
-def queue_progress(reader: Reader, ttl: TimeToLive) -> float:
-    """The share of a table's expiry queue that is built, from 0 to 1."""
-    return 1.0 if ttl.built else _share_before(expiry.cursor(reader, ttl))
-
-
-def restore_progress(reader: Reader, table: Table) -> float:
-    """The share of a table's items that are restored, from 0 to 1."""
-    return 1.0 if table.restore is None else _share_before(restoring.cursor(reader, table))
-
-
-def _share_before(address: bytes) -> float:
-    """The share of a space that comes before an address, which begins with a hash."""
-    hashed = address[:_HASH_BYTES].ljust(_HASH_BYTES, b"\x00")
-    return float(int.from_bytes(hashed) / 2 ** (8 * _HASH_BYTES))

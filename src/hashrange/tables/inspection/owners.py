@@ -9,6 +9,7 @@ import msgspec
 
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions import table as tables
 from hashrange.tables.definitions.table import Table
@@ -27,7 +28,6 @@ from hashrange.tables.spaces import (
     SERVER_SPACE,
     TOKEN_SPACE,
 )
-from hashrange.tables.streams import logs
 
 
 def owners(reader: Reader) -> list[tuple[int, str]]:
@@ -54,7 +54,8 @@ def owners(reader: Reader) -> list[tuple[int, str]]:
         if isinstance(dropped_table, dropped.Dropped):
             named += [(space, f"the deleted table {name}") for space in dropped.spaces_of(dropped_table)]
     with suppress(msgspec.MsgspecError, ValueError, StorageError):
-        named += [(stream.space, f"the stream of {stream.full_name}") for stream in logs.all_streams(reader)]
+        for stream in streams.all_streams(reader):
+            named.append((stream.space, f"the stream of {stream.full_name}"))
     return named
 
 

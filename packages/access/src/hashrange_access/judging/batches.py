@@ -13,7 +13,7 @@ from hashrange.errors import ServiceError
 from hashrange.operations.context import Answer, Caller, Context, Request, scope_of
 from hashrange.operations.statements import batch_execute_statement
 from hashrange.settings import Settings
-from hashrange.tables.data.capacity import NO_BILL
+from hashrange.tables.items.capacity import NO_BILL
 from hashrange_access.judging.act import Act
 from hashrange_access.judging.judge import Judge
 from hashrange_access.judging.statements import statement_act

@@ -24,10 +24,10 @@ from hashrange.operations.context import Caller, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError
+from hashrange.tables import streams
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import KeySchema, Table
-from hashrange.tables.streams import logs
-from hashrange.tables.streams.logs import Left
+from hashrange.tables.streams import Left
 from hashrange.values import AttributeValue
 from hashrange_access.judging.act import EVERYTHING, Act, Attributes, Keys
 from hashrange_access.policies.documents import Policy, parse
@@ -168,7 +168,7 @@ class Judge:
         path = arn.split(":", 5)[5].split("/", 3)
         if len(path) < 4 or path[2] != "stream":
             return None
-        stream = logs.find(reader, path[1], path[3], self._scope)
+        stream = streams.find(reader, path[1], path[3], self._scope)
         return None if stream is None else stream.left
 
 

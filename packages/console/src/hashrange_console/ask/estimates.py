@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hashrange.tables.data.capacity import read_units
+from hashrange.tables.items.capacity import read_units
 from hashrange_console.ask.plans import Plan
 from hashrange_console.ask.sources import TableOrIndex
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units

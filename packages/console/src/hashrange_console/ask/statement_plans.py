@@ -10,8 +10,8 @@ from hashrange.errors import ServiceError
 from hashrange.partiql import access as accesses
 from hashrange.partiql.statements import Select
 from hashrange.server.admin.aside import aside
-from hashrange.tables.data import sources
 from hashrange.tables.definitions import catalog
+from hashrange.tables.reads import sources
 from hashrange_console.ask import estimates
 from hashrange_console.ask.estimates import Estimate
 from hashrange_console.ask.sources import sources_of

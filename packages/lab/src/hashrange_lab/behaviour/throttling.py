@@ -35,10 +35,10 @@ from hashrange.operations.context import NONE_LEFT, Caller, table_name
 from hashrange.operations.targets import Attributes, targets
 from hashrange.operations.throttling import KEY_RANGE, Reason
 from hashrange.storage.api import Reader
-from hashrange.tables.data import capacity, indexes, keys, vectors
-from hashrange.tables.data.capacity import Bill, Consumed
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, Table
+from hashrange.tables.items import capacity, indexes, keys, vectors
+from hashrange.tables.items.capacity import Bill, Consumed
 from hashrange.values import item_size
 from hashrange_lab.behaviour.resources import READS, WRITES, Resource
 from hashrange_lab.behaviour.touched import Position, Touched, TouchedReader

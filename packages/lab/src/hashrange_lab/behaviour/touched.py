@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hashrange.storage.api import Address, Totals
-from hashrange.tables.background import lag
-from hashrange.tables.data.records import size_of
+from hashrange.tables.items.records import size_of
 from hashrange.tables.spaces import LAG_SPACE
+from hashrange.tables.writes import lag
 
 Position = tuple[bytes, bytes]
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from hashrange.limits import WRITE_UNIT_BYTES
 from hashrange.prices.money import Money, priced
-from hashrange.tables.data.capacity import write_units
+from hashrange.tables.items.capacity import write_units
 from hashrange_lab.money.counts import OTHERS, Pattern, Usage
 from hashrange_lab.money.statement import Statement
 

@@ -25,7 +25,7 @@ from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.observing.patterns import expressions_of
 from hashrange.operations.context import OPERATOR, Request
 from hashrange.operations.targets import name_in, targets_of_any
-from hashrange.tables.data.capacity import Consumed
+from hashrange.tables.items.capacity import Consumed
 from hashrange_lab.money.agents import tag
 from hashrange_lab.money.counts import OTHERS, Counted, Minute, Pattern, Series, Usage
 from hashrange_lab.money.stored import stored

@@ -3,7 +3,7 @@
     DIRECTORY/FORMAT    "hashrange data 4"
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
-    DIRECTORY/COPYING   while another store is copied to the directory (`moving`)
+    DIRECTORY/COPYING   while another store is copied to the directory (`offline.directory_copy`)
 
 A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
 refused, so that a mistyped path never mixes a database into somebody's files.

@@ -1,6 +1,6 @@
 """Work on a whole data directory, without the engine.
 
-    salvage      reads all records of a directory, damaged or not, that can be read
-    repair       makes a sound store of the records that can be read
-    moving       a directory as the source and the target of a copy
+    salvage         reads all records of a directory, damaged or not, that can be read
+    repair          makes a sound store of the records that can be read
+    directory_copy  a directory as the source and the target of a copy
 """
