@@ -53,7 +53,7 @@ _OPTIONS: Final = (
         type=_FILE,
         metavar="FILE",
         help="Accounts, users, keys and policies; a file in YAML or JSON, which is read again when it "
-        "changes, see docs/access.md.  [default: none]",
+        "changes, see packages/access/docs/access.md.  [default: none]",
     ),
     option(
         "--key-file",
@@ -82,7 +82,7 @@ _OPTIONS: Final = (
         type=_FILE,
         metavar="FILE",
         help="Log of who did what, in lines of JSON. Keys of items are hashed, other values never "
-        "written; see docs/audit.md.  [default: none]",
+        "written; see packages/access/docs/audit.md.  [default: none]",
     ),
     option(
         "--audit-log-bytes",
@@ -259,7 +259,7 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
         raise click.UsageError(
             f"--auth {auth} needs --users FILE, or a root key (HASHRANGE_ROOT_ACCESS_KEY_ID and "
             "HASHRANGE_ROOT_SECRET_ACCESS_KEY), or HASHRANGE_ADMIN_TOKEN, with which `hashrange key` makes "
-            "one: nobody has a key, and none can be made; see docs/access.md."
+            "one: nobody has a key, and none can be made; see packages/access/docs/access.md."
         )
     click.echo(
         "Nobody has a key yet: `hashrange key create --root`, with the token of the admin plane in "
