@@ -32,3 +32,5 @@ def test_a_failure_is_synced_before_it_is_kept(tmp_path: Path, monkeypatch: pyte
     file.keep({"n": 2})
     assert synced[2:] == [(path.name, 2), (tmp_path.name, 2)]
     assert [orjson.loads(line) for line in path.read_bytes().splitlines()] == [{"n": 1}, {"n": 2}]
+    # Others may not read the file, because it has values of items.
+    assert path.stat().st_mode & 0o077 == 0
