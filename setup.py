@@ -41,7 +41,8 @@ class BuildAnew(build):
     those that were deleted since, and old compiled forms, would go into the wheel."""
 
     def run(self) -> None:
-        shutil.rmtree(Path(self.build_lib, "hashrange"), ignore_errors=True)
+        for package in {name.partition(".")[0] for name in self.distribution.packages}:
+            shutil.rmtree(Path(self.build_lib, package), ignore_errors=True)
         super().run()
 
 
@@ -74,9 +75,10 @@ def extensions() -> list[Extension]:
     """One extension with all code of the compiled modules, and a small one for each module."""
     from mypyc.build import mypycify
 
-    # The engine over PostgreSQL is a quarter of the code, and of use only beside the driver.
-    without = () if find_spec("psycopg") else ("packages/postgres/src/hashrange_postgres/",)
-    files = [name for name in PROJECT["tool"]["hashrange"]["compiled"] if not name.startswith(without)]
+    # The engine over PostgreSQL has a wheel of its own. In a checkout it is of use only beside the driver.
+    whole = "bdist_wheel" not in sys.argv and find_spec("psycopg") is not None
+    own = ("src/", "packages/postgres/") if whole else "src/"
+    files = [name for name in PROJECT["tool"]["hashrange"]["compiled"] if name.startswith(own)]
     # Modules that are not compiled may import what is not installed where a wheel is built, such as boto3.
     with tempfile.TemporaryDirectory() as scratch:
         settings = Path(scratch, "mypy.ini")
@@ -91,9 +93,7 @@ def extensions() -> list[Extension]:
 compiling = os.environ.get("HASHRANGE_COMPILE") == "1"
 # setuptools runs this file several times for a wheel: to ask what building takes, for the metadata, to build.
 building = not {"build_ext", "bdist_wheel"}.isdisjoint(sys.argv)
-extras = PROJECT["project"]["optional-dependencies"]
-compilers = PROJECT["dependency-groups"]["compile"]
-requirements = [*compilers, *extras["postgres"], *PROJECT["project"]["dependencies"]]
+requirements = [*PROJECT["dependency-groups"]["compile"], *PROJECT["project"]["dependencies"]]
 setup(
     ext_modules=extensions() if compiling and building else [],
     setup_requires=requirements if compiling and not building else [],
