@@ -12,7 +12,6 @@ import sys
 import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -41,8 +40,7 @@ class BuildAnew(build):
     those that were deleted since, and old compiled forms, would go into the wheel."""
 
     def run(self) -> None:
-        for package in {name.partition(".")[0] for name in self.distribution.packages}:
-            shutil.rmtree(Path(self.build_lib, package), ignore_errors=True)
+        shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 
 
@@ -75,10 +73,10 @@ def extensions() -> list[Extension]:
     """One extension with all code of the compiled modules, and a small one for each module."""
     from mypyc.build import mypycify
 
-    # The engine over PostgreSQL has a wheel of its own. In a checkout it is of use only beside the driver.
-    whole = "bdist_wheel" not in sys.argv and find_spec("psycopg") is not None
-    own = ("src/", "packages/postgres/") if whole else "src/"
-    files = [name for name in PROJECT["tool"]["hashrange"]["compiled"] if name.startswith(own)]
+    # The modules of the engine over PostgreSQL are among them, though it is a package of its own, whose wheel
+    # is pure: where both are installed, Python takes the compiled form of a module. Compiled together, calls
+    # between the packages are direct.
+    files = PROJECT["tool"]["hashrange"]["compiled"]
     # Modules that are not compiled may import what is not installed where a wheel is built, such as boto3.
     with tempfile.TemporaryDirectory() as scratch:
         settings = Path(scratch, "mypy.ini")

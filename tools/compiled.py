@@ -24,7 +24,6 @@ import tempfile
 import tomllib
 import venv
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -112,9 +111,7 @@ def build() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)
         modules = _hash(_compiled_modules())
         packages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("packages/*/src/**/*.py")]
-        sources = [*packages, ROOT / "setup.py", ROOT / "pyproject.toml"]
-        # setup.py leaves the engine over PostgreSQL out where its driver is not installed.
-        target = BUILDS / (_hash(sources) + ("-postgres" if find_spec("psycopg") else ""))
+        target = BUILDS / _hash([*packages, ROOT / "setup.py", ROOT / "pyproject.toml"])
         if not target.exists():
             print("Compiling the hot path, which takes about a minute ...", file=sys.stderr, flush=True)
             _compile(target)

@@ -29,6 +29,8 @@ _FROM: Final = {
     "CHANGELOG.md": "changelog.md",
     "docs": "",
     "packages/patterns/docs": "patterns",
+    "packages/postgres/docs": "",
+    "packages/triggers/docs": "",
     "examples": "examples",
 }
 _FILES: Final = (".png", ".svg", ".css")

@@ -54,9 +54,10 @@ found = importlib.metadata.distributions()
 print(json.dumps({one.metadata["Name"]: [one.version, licence(one.metadata)] for one in found}))
 """
 _USE_BESIDE: Final = """
-import hashrange_patterns, hashrange_postgres.engine
+import hashrange, hashrange_patterns, hashrange_postgres.engine
 from hashrange.rings import rings
 assert "postgres" in rings().installed
+assert hashrange_postgres.engine.__file__.endswith(".py") != hashrange.compiled()
 """
 
 

@@ -66,7 +66,7 @@ class Ring:
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [lab]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
-    findings: a function that returns findings of `hashrange doctor`. [access, postgres]
+    findings: a function that returns findings of `hashrange doctor`. [access]
     """
 
     name: str
@@ -304,7 +304,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),
     "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
-    "postgres": Home("hashrange-postgres", "pip install hashrange-postgres", (), (
+    "postgres": Home("hashrange-postgres", "install hashrange-postgres (in a checkout: pip install ./packages/postgres)", (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
 }  # fmt: skip
