@@ -264,10 +264,20 @@ class Policy(Protocol):
 
 
 class Trigger(Protocol):
-    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`."""
+    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`. Counts its calls, and
+    the records that were delivered; has those that were given up."""
 
     @property
     def table(self) -> str: ...
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def delivered(self) -> int: ...
+
+    @property
+    def given_up(self) -> Sequence[Mapping[str, Any]]: ...
 
     def run(self) -> bool:
         """Deliver the changes so far; whether there were any."""
@@ -294,6 +304,7 @@ class Home:
 
 
 _WITH_THE_SERVER: Final = "install Hashrange as a whole again: pip install --force-reinstall hashrange"
+_POSTGRES: Final = "install hashrange-postgres (in a checkout: pip install ./packages/postgres)"
 HOMES: Final[Mapping[str, Home]] = {
     "access": Home("hashrange", _WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
@@ -304,7 +315,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),
     "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
-    "postgres": Home("hashrange-postgres", "install hashrange-postgres (in a checkout: pip install ./packages/postgres)", (), (
+    "postgres": Home("hashrange-postgres", _POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
 }  # fmt: skip
