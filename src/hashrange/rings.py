@@ -264,8 +264,8 @@ class Policy(Protocol):
 
 
 class Trigger(Protocol):
-    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`. Counts its calls, and
-    the records that were delivered; has those that were given up."""
+    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`. It counts its calls and
+    the records that were delivered, and has those that were given up."""
 
     @property
     def table(self) -> str: ...
