@@ -14,10 +14,10 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
-import hashrange_triggers as triggers
 from hashrange.cli import main
 from hashrange.cli.pulling import copying, pull
 from hashrange.cli.remote import batches
+from hashrange.cli.remote import clients as remote
 from hashrange.cli.remote.connecting import connect
 from hashrange.database import Database
 from hashrange.faults import parse
@@ -346,7 +346,7 @@ def test_other_tables_come_although_one_fails(source: Any, target: Any) -> None:
 
 def refusing(monkeypatch: pytest.MonkeyPatch, code: str, *operations: str) -> None:
     """Have all clients refuse these operations, as AWS refuses callers without rights."""
-    real = triggers.connect
+    real = remote.connect
 
     def connect(*arguments: Any, **named: Any) -> Any:
         clients = real(*arguments, **named)
@@ -358,7 +358,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, code: str, *operations: str) -> No
             setattr(clients.dynamodb, name, refuse)
         return clients
 
-    monkeypatch.setattr(triggers, "connect", connect)
+    monkeypatch.setattr(remote, "connect", connect)
 
 
 def test_tags_that_may_not_be_read_are_left_out(

@@ -17,7 +17,6 @@ from hashrange.settings import Settings
 from hashrange_access.audit import AuditLog
 from hashrange_access.keys import sealing
 from hashrange_lab.recordings.recording import recording
-from hashrange_triggers.failures import FailureFile
 
 SOURCES = Path(__file__).parents[2] / "src" / "hashrange"
 _WRITES = re.compile(r"""open\((?!er).*["'][wxa]b?["']|\.write_(bytes|text)\(|O_CREAT""")
@@ -63,13 +62,12 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
     )
     log.open("1")
     log.close()
-    FailureFile(tmp_path / "failures").keep({})
     write_durably(tmp_path / "durable", b"")
     open_to_write(tmp_path / "regular").close()
     sealing._made(tmp_path / "key", bytes(sealing.KEY_BYTES))
     found = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.relative_to(tmp_path).parts[0] for path in found} == {
-        *("audit", "backups", "buckets", "durable", "failures", "key", "recording", "regular"),
+        *("audit", "backups", "buckets", "durable", "key", "recording", "regular"),
     }
     assert [path for path in found if path.stat().st_mode & 0o077] == []
 

@@ -32,3 +32,4 @@ def test_a_failure_is_synced_before_it_is_stored(tmp_path: Path, monkeypatch: py
     file.store({"n": 2})
     assert synced[2:] == [(path.name, 2), (tmp_path.name, 2)]
     assert [orjson.loads(line) for line in path.read_bytes().splitlines()] == [{"n": 1}, {"n": 2}]
+    assert path.stat().st_mode & 0o077 == 0  # the umask of tests would let others read it
