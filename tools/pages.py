@@ -31,6 +31,8 @@ _FROM: Final = {
     "packages/console/docs": "",
     "packages/lab/docs": "",
     "packages/patterns/docs": "patterns",
+    "packages/postgres/docs": "",
+    "packages/triggers/docs": "",
     "examples": "examples",
 }
 _FILES: Final = (".png", ".svg", ".css")

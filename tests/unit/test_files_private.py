@@ -16,7 +16,6 @@ from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
 from hashrange_access.audit import AuditLog
 from hashrange_access.keys import sealing
-from hashrange_triggers.failures import FailureFile
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "src", *ROOT.glob("packages/*/src")]
@@ -62,7 +61,6 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
     )
     log.open("1")
     log.close()
-    FailureFile(tmp_path / "failures").keep({})
     write_durably(tmp_path / "durable", b"")
     open_to_write(tmp_path / "regular").close()
     sealing._made(tmp_path / "key", bytes(sealing.KEY_BYTES))
