@@ -7,11 +7,8 @@
     live         what happens now: requests, streams; fault rules and the clock
     past         a table as of a moment, and what has changed since
 
-    ring         what the console adds to Hashrange
-    serving      its part of `hashrange serve`
-    command      `hashrange console`
-    entry        who may open the console: links and sessions
-    routes       the addresses of the pages
+    routes       the addresses of the pages, and who may open them
+    entry        which browsers may use the pages: links and sessions
     pages        what the packages of pages declare, and those of other rings
     reach        how pages reach the data
     stored       what the users of the console save
@@ -25,6 +22,6 @@
 
 A package of pages has its pages, templates/NAME and static/NAME.js and .css where it needs them. Pages are
 rendered here; reading works without JavaScript. They reach the data only as the admin plane's JSON API does,
-through `server.admin.data` and the functions of its other endpoints. Jinja is imported for the first
-page. docs/decisions/0020-console.md says why.
+through `server.admin.data` and the functions of its other endpoints. `cli.admin` mounts the console; Jinja is
+imported for the first page. docs/decisions/0020-console.md says why.
 """
