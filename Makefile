@@ -44,7 +44,7 @@ CORE     := tests/api tests/golden tests/model tests/unit
 RINGS    := packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS)))
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
-            packages/console/tests/browser packages/patterns/tests packages/triggers/tests
+            packages/console/tests/browser packages/lab/tests/lab_browser packages/patterns/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
 COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
@@ -81,7 +81,7 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
 pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name" RING=core|access|…)
-	$(BIN)/python -m pytest -n auto $(SHARING) $(QUICK) $(PYTEST)
+	$(BIN)/python -m pytest -n auto $(SHARING) $(if $(filter postgres,$(RING)),--postgres) $(QUICK) $(PYTEST)
 
 .PHONY: long
 long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need programs of others (PYTEST="-k name")
@@ -89,7 +89,7 @@ long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need progr
 
 .PHONY: postgres
 postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
-	$(BIN)/python -m pytest -n $(WAITING) $(SHARING) --postgres tests packages/postgres/tests packages/access/tests $(PYTEST)
+	$(BIN)/python -m pytest -n $(WAITING) $(SHARING) --postgres tests packages/postgres/tests packages/access/tests packages/lab/tests $(PYTEST)
 
 .PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser
@@ -224,7 +224,7 @@ $(VENV)/floors/.installed: pyproject.toml $(VENV)/.develop
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then \
 	    $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(@D) && \
 	    $(BIN)/uv pip install --quiet --python $(@D)/bin/python --resolution lowest-direct --editable \
-	        '.[access,approximate,client,kinesis,postgres,s3,testing,vectors,zstd]' 'hypothesis>=6.100' 'pytest-xdist>=3.6' 'trustme>=1.2'; \
+	        '.[access,approximate,client,kinesis,s3,testing,vectors,zstd]' 'hypothesis>=6.100' 'pytest-xdist>=3.6' 'trustme>=1.2'; \
 	else \
 	    echo "The lowest versions are tried on Python 3.11 only"; \
 	fi

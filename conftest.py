@@ -131,8 +131,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_on_postgres(item: pytest.Item) -> bool:
-    """Whether a test needs PostgreSQL: its module, its name with its parameters, or a fixture says so."""
-    names = [item.path.stem, item.name, *getattr(item, "fixturenames", ())]
+    """Whether a test needs PostgreSQL: its path, its name with its parameters, or a fixture says so."""
+    names = [item.nodeid, *getattr(item, "fixturenames", ())]
     return any("postgres" in name.lower() for name in names)
 
 

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -41,7 +40,7 @@ class BuildAnew(build):
     those that were deleted since, and old compiled forms, would go into the wheel."""
 
     def run(self) -> None:
-        shutil.rmtree(Path(self.build_lib, "hashrange"), ignore_errors=True)
+        shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 
 
@@ -74,9 +73,10 @@ def extensions() -> list[Extension]:
     """One extension with all code of the compiled modules, and a small one for each module."""
     from mypyc.build import mypycify
 
-    # The engine over PostgreSQL is a quarter of the code, and of use only beside the driver.
-    without = () if find_spec("psycopg") else ("packages/postgres/src/hashrange_postgres/",)
-    files = [name for name in PROJECT["tool"]["hashrange"]["compiled"] if not name.startswith(without)]
+    # The modules of the engine over PostgreSQL are among them, though it is a package of its own, whose wheel
+    # is pure: where both are installed, Python takes the compiled form of a module. Compiled together, calls
+    # between the packages are direct.
+    files = PROJECT["tool"]["hashrange"]["compiled"]
     # Modules that are not compiled may import what is not installed where a wheel is built, such as boto3.
     with tempfile.TemporaryDirectory() as scratch:
         settings = Path(scratch, "mypy.ini")
@@ -91,9 +91,7 @@ def extensions() -> list[Extension]:
 compiling = os.environ.get("HASHRANGE_COMPILE") == "1"
 # setuptools runs this file several times for a wheel: to ask what building takes, for the metadata, to build.
 building = not {"build_ext", "bdist_wheel"}.isdisjoint(sys.argv)
-extras = PROJECT["project"]["optional-dependencies"]
-compilers = PROJECT["dependency-groups"]["compile"]
-requirements = [*compilers, *extras["postgres"], *PROJECT["project"]["dependencies"]]
+requirements = [*PROJECT["dependency-groups"]["compile"], *PROJECT["project"]["dependencies"]]
 setup(
     ext_modules=extensions() if compiling and building else [],
     setup_requires=requirements if compiling and not building else [],

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from serving import free_port
 
 _PROGRAM: Final = "/usr/sbin/haproxy"
-_CONFIGURATION: Final = Path(__file__).parents[1] / "deploy" / "haproxy.cfg"
+_CONFIGURATION: Final = Path(__file__).parents[1] / "packages" / "postgres" / "deploy" / "haproxy.cfg"
 _START_SECONDS_MAX: Final = 10.0
 
 

@@ -24,7 +24,6 @@ import tempfile
 import tomllib
 import venv
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,7 +48,7 @@ BUILD = {build!r}
 class _Compiled:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name.startswith("hashrange."):
+        if name.startswith(("hashrange.", "hashrange_")) or name.endswith("__mypyc"):
             found = PathFinder.find_spec(name, [BUILD + "/" + name.rpartition(".")[0].replace(".", "/")])
             if found and found.loader:  # a folder has none
                 return found
@@ -57,7 +56,6 @@ class _Compiled:
 
 
 sys.meta_path.insert(0, _Compiled)
-sys.path.append(BUILD)
 '''
 
 
@@ -112,9 +110,8 @@ def build() -> int:
         # Another build that is under way may be of these very sources.
         fcntl.flock(lock, fcntl.LOCK_EX)
         modules = _hash(_compiled_modules())
-        sources = [*ROOT.glob("src/**/*.py"), ROOT / "setup.py", ROOT / "pyproject.toml"]
-        # setup.py leaves the engine over PostgreSQL out where its driver is not installed.
-        target = BUILDS / (_hash(sources) + ("-postgres" if find_spec("psycopg") else ""))
+        packages = [*ROOT.glob("src/**/*.py"), *ROOT.glob("packages/*/src/**/*.py")]
+        target = BUILDS / _hash([*packages, ROOT / "setup.py", ROOT / "pyproject.toml"])
         if not target.exists():
             print("Compiling the hot path, which takes about a minute ...", file=sys.stderr, flush=True)
             _compile(target)

@@ -3,7 +3,7 @@ releases comes here before it builds.
 
     HASHRANGE_REPOSITORY=https://HOST/OWNER/NAME/blob/TAG python -m tools.listed
 
-Links of both READMEs lead to the repository's files then, and both packages name the repository. Without the
+Links of the READMEs lead to the repository's files then, and the packages name the repository. Without the
 variable no repository is known: the links become plain text.
 """
 
@@ -15,7 +15,8 @@ from typing import Final
 
 from tools import pages
 
-PACKAGES: Final = (pages.ROOT, pages.ROOT / "packages" / "patterns")
+_BESIDE: Final = sorted(path.parent for path in pages.ROOT.glob("packages/*/pyproject.toml"))
+PACKAGES: Final = (pages.ROOT, *_BESIDE)
 _PICTURE: Final = re.compile(r"<picture>.*?</picture>\n*", re.DOTALL)
 _FILE: Final = re.compile(r"""(src|srcset)="([^"]+)\"""")
 
@@ -41,10 +42,10 @@ def urls(package: Path) -> str:
     """What is added to the pyproject.toml of a package."""
     if not pages.REPOSITORY:
         return ""
-    folder = package.relative_to(pages.ROOT).as_posix()
+    readme = (package / "README.md").relative_to(pages.ROOT).as_posix()
     lines = {
         "Source": pages.REPOSITORY.partition("/blob/")[0],
-        "Documentation": f"{pages.REPOSITORY}/{'README.md' if folder == '.' else f'{folder}/docs/README.md'}",
+        "Documentation": f"{pages.REPOSITORY}/{readme}",
         "Changelog": f"{pages.REPOSITORY}/CHANGELOG.md",
     }
     return "\n[project.urls]\n" + "".join(f'{name} = "{url}"\n' for name, url in lines.items())

@@ -32,6 +32,8 @@ _FROM: Final = {
     "packages/console/docs": "",
     "packages/lab/docs": "",
     "packages/patterns/docs": "patterns",
+    "packages/postgres/docs": "",
+    "packages/triggers/docs": "",
     "examples": "examples",
 }
 _FILES: Final = (".png", ".svg", ".css")

@@ -3,11 +3,9 @@
     python tools/release.py before     what takes no time
     python tools/release.py after      what needs the archives in dist/
 
-- The versions agree: that of the package, of the archives in dist/, of the changelog, and of the tag if this
-  commit has one. A tag is the version with a v before it.
+- The versions agree: that of the server, of the packages beside it, of the archives in dist/, of the
+  changelog, and of the tag if this commit has one. A tag is the version with a v before it.
 - The changelog says what is new.
-- The patterns have another version than at the tag before if they have changed: an index takes a version
-  once.
 - What the first pages say works as it is typed, from the wheels and from the source archive without a
   compiler, and the first item is there within a minute.
 - Every licence of what an installation brings is one that somebody has looked at.
@@ -43,7 +41,7 @@ def main() -> None:
         if sys.argv[1] == "before":
             check_changelog(version, (ROOT / "CHANGELOG.md").read_text("utf-8"), tags())
             check_committed(answer("git", "status", "--porcelain"))
-            check_patterns(*patterns())
+            check_packages(version, ROOT)
             return
         check_archives(version, [path.name for path in DIST.iterdir()])
         python = sys.executable
@@ -81,22 +79,15 @@ def answer(*command: str) -> str:
     return asked.stdout
 
 
-def patterns() -> tuple[str, str | None, str]:
-    """The version of the patterns, that of the tag before, None without one, and what has changed since."""
-    path = "packages/patterns/pyproject.toml"
-    now = tomllib.loads((ROOT / path).read_text("utf-8"))["project"]["version"]
-    names = answer("git", "tag", "--list", "v*", "--sort=-creatordate", "--no-contains", "HEAD").split()
-    if not names:
-        return now, None, ""
-    before = tomllib.loads(answer("git", "show", f"{names[0]}:{path}"))["project"]["version"]
-    return now, before, answer("git", "diff", "--name-only", names[0], "--", path, "packages/patterns/src")
-
-
-def check_patterns(version: str, before: str | None, changed: str) -> None:
-    """Raise NotReady if the patterns have changed, and their version has not."""
-    if version == before and changed:
-        raise NotReady(f"the patterns have the version {version} of the tag before, and changed:\n{changed}")
-    print(f"the version of the patterns is {version}, and was {before or 'never released'}")
+def check_packages(version: str, root: Path) -> None:
+    """Raise NotReady if a package beside the server has another version, or asks for another one of it."""
+    for path in sorted(root.glob("packages/*/pyproject.toml")):
+        project = tomllib.loads(path.read_text("utf-8"))["project"]
+        asked = [one for one in project["dependencies"] if re.match(r"hashrange\b", one)]
+        if project["version"] != version or any(one != f"hashrange=={version}" for one in asked):
+            named = ", ".join([project["version"], *asked])
+            raise NotReady(f"{project['name']} has {named}, and the version of the server is {version}")
+    print("the packages beside the server have its version")
 
 
 def check_committed(status: str) -> None:
@@ -127,15 +118,14 @@ def check_changelog(version: str, changelog: str, tagged: list[str]) -> None:
 
 def check_archives(version: str, names: list[str]) -> None:
     """Raise NotReady if dist/ lacks an archive of this version, or has one of another."""
-    own = [name for name in names if name.startswith("hashrange-")]
-    other = [name for name in own if not name.startswith(f"hashrange-{version}")]
+    other = [name for name in names if name.split("-")[1].removesuffix(".tar.gz") != version]
     if other:
         raise NotReady(f"dist/ has {', '.join(other)}, and the version is {version}: `make wheel`")
-    kinds = {"the source archive": ".tar.gz", "the pure wheel": "-py3-none-any.whl"}
-    for kind, ending in kinds.items():
-        if f"hashrange-{version}{ending}" not in own:
-            raise NotReady(f"dist/ lacks {kind} of {version}: `make wheel`")
-    if not any(re.search(r"-cp3\d+-.*\.whl$", name) for name in own):
+    for package in ("hashrange", "hashrange_patterns", "hashrange_postgres"):
+        for ending in (".tar.gz", "-py3-none-any.whl"):
+            if f"{package}-{version}{ending}" not in names:
+                raise NotReady(f"dist/ lacks {package}-{version}{ending}: `make wheel`")
+    if not any(re.search(r"-cp3\d+-.*\.whl$", name) for name in names):
         raise NotReady("dist/ lacks a compiled wheel: `make wheel`")
     print(f"the archives in dist/ are those of {version}")
 

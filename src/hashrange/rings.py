@@ -68,7 +68,7 @@ class Ring:
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [lab]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
-    findings: a function that returns findings of `hashrange doctor`. [access, postgres]
+    findings: a function that returns findings of `hashrange doctor`. [access]
     """
 
     name: str
@@ -271,10 +271,20 @@ class Policy(Protocol):
 
 
 class Trigger(Protocol):
-    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`."""
+    """A function of a test that gets the changes of a table: see `LocalDatabase.trigger`. It counts its calls
+    and the records that were delivered, and has those that were given up."""
 
     @property
     def table(self) -> str: ...
+
+    @property
+    def calls(self) -> int: ...
+
+    @property
+    def delivered(self) -> int: ...
+
+    @property
+    def given_up(self) -> Sequence[Mapping[str, Any]]: ...
 
     def run(self) -> bool:
         """Deliver the changes so far; whether there were any."""

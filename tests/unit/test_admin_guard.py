@@ -102,7 +102,7 @@ def test_what_has_no_end_is_cut_off(url: str) -> None:
 
 @pytest.mark.parametrize("headers", ["", "Authorization: Bearer\r\n", f"Authorization: Bearer {TOKEN}0\r\n"])
 def test_a_guarded_plane_asks_for_its_token_on_every_path(guarded: str, headers: str) -> None:
-    paths = (("GET", "/"), ("GET", "/tables"), ("POST", "/clock"), ("GET", "/nothing"))
+    paths = (("GET", "/"), ("GET", "/tables"), ("POST", "/clock"), ("POST", "/health"), ("GET", "/nothing"))
     for method, path in paths:
         assert status(guarded, f"Host: db.example\r\n{headers}", method=method, path=path) == 401
     answer = send(guarded, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

@@ -51,21 +51,20 @@ def test_everything_is_committed() -> None:
     ("missing", "more", "problem"),
     [
         (None, None, None),
-        ("hashrange-0.2.0.tar.gz", None, "the source archive"),
-        ("hashrange-0.2.0-py3-none-any.whl", None, "the pure wheel"),
+        ("hashrange-0.2.0.tar.gz", None, r"lacks hashrange-0\.2\.0\.tar"),
+        ("hashrange-0.2.0-py3-none-any.whl", None, r"lacks hashrange-0\.2\.0-py3"),
+        ("hashrange_postgres-0.2.0-py3-none-any.whl", None, r"lacks hashrange_postgres-0\.2\.0-py3"),
         ("hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl", None, "a compiled wheel"),
         (None, "hashrange-0.1.0.tar.gz", "hashrange-0.1.0.tar.gz, and the version is 0.2.0"),
+        (None, "hashrange_patterns-0.1.0-py3-none-any.whl", "any.whl, and the version is 0.2.0"),
     ],
 )
 def test_the_archives_are_those_of_the_version(
     missing: str | None, more: str | None, problem: str | None
 ) -> None:
-    names = {
-        "hashrange-0.2.0.tar.gz",
-        "hashrange-0.2.0-py3-none-any.whl",
-        "hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl",
-        "hashrange_patterns-0.1.0.tar.gz",
-    }
+    packages = ("hashrange", "hashrange_patterns", "hashrange_postgres")
+    names = {f"{name}-0.2.0{end}" for name in packages for end in (".tar.gz", "-py3-none-any.whl")}
+    names.add("hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl")
     given = sorted((names - {missing}) | ({more} if more else set()))
     if problem is None:
         release.check_archives("0.2.0", given)
@@ -89,8 +88,9 @@ def test_a_version_is_a_semantic_one(tmp_path: Path, text: str, is_version: bool
             release.version_of(tmp_path)
 
 
-def test_the_version_stands_in_one_place() -> None:
+def test_everything_has_the_same_version() -> None:
     assert release.version_of(ROOT) == hashrange.__version__
+    release.check_packages(hashrange.__version__, ROOT)
     feature = yaml.safe_load((ROOT / "deploy/devcontainer-feature/devcontainer-feature.json").read_text())
     assert feature["version"] == hashrange.__version__
 
@@ -102,7 +102,7 @@ def test_the_version_stands_in_one_place() -> None:
         ("hashrange-0.2.0.tar.gz", "3.12", "interpreted"),
         ("hashrange-0.2.0-cp312-cp312-musllinux_1_2_x86_64.whl", "3.12", "compiled"),
         ("hashrange-0.2.0-cp312-cp312-musllinux_1_2_x86_64.whl", "3.11", None),
-        ("hashrange_patterns-0.1.0-py3-none-any.whl", "3.12", None),
+        ("hashrange_postgres-0.2.0-py3-none-any.whl", "3.12", None),
     ],
 )
 def test_an_archive_is_tried_where_it_can_be_installed(name: str, version: str, form: str | None) -> None:
@@ -120,20 +120,21 @@ def test_licences_that_need_a_look(licence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "before", "changed", "ready"),
-    [("0.1.0", None, "", True), ("0.1.0", "0.1.0", "", True), ("0.1.0", "0.1.0", "a.py\n", False),
-     ("0.2.0", "0.1.0", "a.py\n", True)],
+    ("version", "asks", "ready"),
+    [("0.2.0", [], True), ("0.2.0", ["hashrange==0.2.0", "psycopg>=3"], True), ("0.1.0", [], False),
+     ("0.2.0", ["hashrange==0.1.0"], False), ("0.2.0", ["hashrange>=0.2.0"], False)],
 )  # fmt: skip
-def test_changed_patterns_have_a_new_version(
-    version: str, before: str | None, changed: str, ready: bool
+def test_packages_beside_the_server_have_its_version(
+    tmp_path: Path, version: str, asks: list[str], ready: bool
 ) -> None:
+    project = tmp_path / "packages" / "one" / "pyproject.toml"
+    project.parent.mkdir(parents=True)
+    project.write_text(f'[project]\nname = "one"\nversion = "{version}"\ndependencies = {asks}\n')
     if ready:
-        release.check_patterns(version, before, changed)
+        release.check_packages("0.2.0", tmp_path)
     else:
-        with pytest.raises(release.NotReady, match="and changed"):
-            release.check_patterns(version, before, changed)
-    now, _, _ = release.patterns()
-    assert now == tomllib.loads((ROOT / "packages/patterns/pyproject.toml").read_text())["project"]["version"]
+        with pytest.raises(release.NotReady, match=r"the version of the server is 0\.2\.0"):
+            release.check_packages("0.2.0", tmp_path)
 
 
 WORKFLOWS = {path.name: yaml.safe_load(path.read_text()) for path in ROOT.glob(".github/workflows/*.yml")}
@@ -162,12 +163,12 @@ def test_a_change_is_tested_on_the_oldest_and_the_newest_python() -> None:
     assert [step["run"] for step in steps("checks.yml", "test") if "run" in step] == ["make test"]
 
 
-def test_a_second_release_publishes_the_patterns_only_if_they_are_new() -> None:
-    published = [step for step in steps("wheels.yml", "publish") if "pypi-publish" in step.get("uses", "")]
-    assert [step.get("with", {}) for step in published] == [
-        {},
-        {"packages-dir": "patterns", "skip-existing": True},
-    ]
+def test_every_package_is_built_and_published_and_a_second_run_goes_on() -> None:
+    (publish,) = [step for step in steps("wheels.yml", "publish") if "pypi-publish" in step.get("uses", "")]
+    assert publish["with"] == {"skip-existing": True}
+    (beside,) = [step["run"] for step in steps("wheels.yml", "pure") if "packages/" in step.get("run", "")]
+    assert f"in {' '.join(wheels.BESIDE)};" in beside
+    assert [package.name for package in listed.PACKAGES[1:]] == list(wheels.BESIDE)
 
 
 @pytest.mark.parametrize("repository", ["", "https://example.org/owner/name/blob/v1.2.3"])
@@ -271,8 +272,6 @@ PROJECT = """
 name = "{}"
 version = "1"
 dependencies = []
-[project.optional-dependencies]
-postgres = []
 [dependency-groups]
 compile = []
 [tool.setuptools.packages.find]
@@ -282,7 +281,7 @@ where = ["src"]
 
 @pytest.mark.parametrize(
     ("setup", "package"),
-    [(ROOT / "setup.py", "hashrange"), (ROOT / "packages/patterns/setup.py", "hashrange_patterns")],
+    [(package / "setup.py", f"hashrange_{package.name}") for package in listed.PACKAGES],
 )
 def test_a_second_build_in_a_checkout_has_nothing_of_the_first(
     tmp_path: Path, setup: Path, package: str

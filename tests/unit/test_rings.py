@@ -10,7 +10,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 import pytest
@@ -18,7 +20,10 @@ from click.testing import CliRunner
 
 from hashrange import rings
 from hashrange.cli import main
+from hashrange.cli.admin import bind_admin
+from hashrange.database import Database
 from hashrange.rings import HOMES, Missing, Ring, Rings
+from hashrange.server import running
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "rings.md"
@@ -243,3 +248,19 @@ def test_rings_import_each_other_only_where_pages_need_the_console() -> None:
             if other != own:
                 found.add((path.relative_to(ROOT).parts[1:5], other))
     assert found <= {(("lab", "src", "hashrange_lab", "pages"), "hashrange_console")}
+
+
+def test_an_admin_plane_without_rings_has_no_console(alone: None) -> None:
+    admin = bind_admin(0)
+    with Database.in_memory() as database, running(database, admin=admin) as endpoint:
+        for url, status in ((f"{admin.url}/health", 200), (f"{admin.url}/console", 404)):
+            connection = HTTPConnection(urlsplit(url).netloc)
+            connection.request("GET", urlsplit(url).path)
+            assert connection.getresponse().status == status
+            connection.close()
+        connection = HTTPConnection(urlsplit(endpoint).netloc)
+        connection.request("GET", "/", headers={"Accept": "text/html"})
+        page = connection.getresponse().read()
+        connection.close()
+        assert b"Look into the data" in page
+        assert b"hashrange console" not in page

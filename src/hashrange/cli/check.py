@@ -99,7 +99,7 @@ def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> No
                 click.echo(problem)
             else:
                 click.echo(orjson.dumps(_fields(problem)))
-    except StorageError as error:
+    except (StorageError, click.ClickException) as error:
         raise _NotChecked(str(error)) from error
     finally:
         if sys.stderr.isatty():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -42,7 +41,7 @@ To switch without losing a write: try the copy while the servers run, then
   3. start servers on TO
 
 The copy has the state of one moment, without later writes to FROM. Backups, and the buckets of imports and
-exports, are folders beside the store: move them yourself. See docs/postgresql.md.""",
+exports, are folders beside the store: move them yourself. See packages/postgres/docs/postgresql.md.""",
 )
 @click.argument("origin", type=click.Path(), metavar="FROM")
 @click.argument("target", type=click.Path(), metavar="TO")
@@ -158,8 +157,6 @@ def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
 def _target(target: str, schema: str, origin: str) -> CopyTarget:
     if is_url(target):
         return stores_of(target).target(target, schema)
-    if re.match(r"[a-z]+://", target):
-        raise click.ClickException(f"{target} is not a URL of PostgreSQL, which begins with postgresql://")
     from hashrange.storage.embedded.offline.directory_copy import DirectoryTarget
 
     return DirectoryTarget(Path(target), origin)

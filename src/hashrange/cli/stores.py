@@ -7,22 +7,26 @@ from urllib.parse import urlsplit
 
 import click
 
-from hashrange.rings import Missing, Stores, needed
+from hashrange.rings import Missing, Stores, needed, rings
 
-_SCHEMES: Final = {"postgresql": "postgres", "postgres": "postgres"}
-"""The rings of this project that have stores, by the schemes of their URLs."""
+_POSTGRES: Final = ("postgresql", "postgres")
+"""The schemes of the ring of this project that has stores."""
 
 
 def is_url(store: str) -> bool:
     """Whether this names a store of a ring's engine."""
-    return urlsplit(store).scheme in _SCHEMES
+    return "://" in store
 
 
 def stores_of(url: str) -> Stores:
     """The engine's stores. Raises click.ClickException for one that is not installed."""
     scheme = urlsplit(url).scheme
     try:
-        stores: Stores = needed(_SCHEMES[scheme], "stores", scheme)
+        found: Stores | None = (
+            needed("postgres", "stores", scheme) if scheme in _POSTGRES else rings().find("stores", scheme)
+        )
     except Missing as error:
         raise click.ClickException(str(error)) from error
-    return stores
+    if found is None:
+        raise click.ClickException(f"{url} is not a URL of PostgreSQL, which begins with postgresql://")
+    return found

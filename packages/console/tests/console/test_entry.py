@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from click.testing import CliRunner
@@ -293,3 +294,31 @@ def test_a_log_out_ends_the_session_and_its_live_rows(orders: Database) -> None:
                 pass  # until the server ends the stream
         assert browser.ask("/console")[0] == 401
         assert other.ask("/console")[0] == 200
+
+
+class Log:
+    """An audit log that keeps who was said to have changed something."""
+
+    problem = ""
+    written = lost = incomplete = 0
+
+    def __init__(self) -> None:
+        self.operators: list[tuple[str, dict[str, Any], bool]] = []
+
+    def operated(
+        self, operation: str, by: Mapping[str, Any], peer: str, status: int, *, denied: bool
+    ) -> None:
+        self.operators.append((operation, dict(by), denied))
+
+
+def test_the_audit_log_tells_the_console_from_strangers(orders: Database) -> None:
+    log: Any = Log()
+    admin = bind_admin(0)
+    with running(orders, admin=admin, audit=log):
+        browser, body = opened(admin), CHANGES["/console/faults/add"]
+        assert browser.post("/console/faults/add", body)[0] == 200
+        assert Browser(admin.url).post("/console/faults/add", body)[0] == 401
+    assert log.operators == [
+        ("POST /console/faults/add", {"by": "console", "verified": True}, False),
+        ("POST /console/faults/add", {"by": "anyone", "verified": False}, True),
+    ]

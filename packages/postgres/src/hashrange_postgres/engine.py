@@ -41,11 +41,11 @@ from hashrange_postgres import schema as schemas
 from hashrange_postgres.bodies import Missing, NeedsLocks
 from hashrange_postgres.cache import Catalog
 from hashrange_postgres.commits import Commits
-from hashrange_postgres.fetching import Fetched, Fetching, Wanted
+from hashrange_postgres.fetching import Fetched, Fetching, FetchRequest
 from hashrange_postgres.members import Member, commit_failed
 from hashrange_postgres.reads import Attempt, Reads
 from hashrange_postgres.running import discover
-from hashrange_postgres.upkeep import Upkeep, Watch
+from hashrange_postgres.upkeep import Monitor, Upkeep
 from hashrange_postgres.wire.connections import (
     Lost,
     Pool,
@@ -129,11 +129,11 @@ class PostgresEngine:
         self._reads = Reads(self._pool, statements, catalog, self._turns.cache, self._fetching)
         self._upkeep = Upkeep(self._pool, statements, catalog)
         self._slow_seconds = answer_seconds * _SLOW_SHARE
-        self._watch = Watch(self._pool, self._is_slow)
-        self.clock = self._watch.clock
+        self._monitor = Monitor(self._pool, self._is_slow)
+        self.clock = self._monitor.clock
         self._threads = ThreadPoolExecutor(CONNECTIONS_MAX, thread_name_prefix="hashrange-bodies")
         self._closing = Lock()
-        self._fetching.now(Wanted(()))  # the catalog's version, so that bodies can run
+        self._fetching.now(FetchRequest(()))  # the catalog's version, so that bodies can run
         atexit.register(self.close)
 
     def _told(self) -> None:
@@ -179,9 +179,9 @@ class PostgresEngine:
     def problems(self) -> list[str]:
         commits, problems = self._commits, []
         seconds = self._turns.commit_seconds()
-        silent_seconds = self._watch.silent_seconds()
+        silent_seconds = self._monitor.silent_seconds()
         if seconds > self._slow_seconds:
-            waits_for = self._watch.waits_for
+            waits_for = self._monitor.waits_for
             problems.append(f"a commit has been under way for {seconds:.0f} seconds{waits_for}")
         elif silent_seconds > self._slow_seconds:
             problems.append(f"PostgreSQL has not answered for {silent_seconds:.0f} seconds")
@@ -268,7 +268,7 @@ class PostgresEngine:
                 return _outcome(member)
             member.again = False
             if member.missing:
-                self._fetching.now(Wanted(member.missing))
+                self._fetching.now(FetchRequest(member.missing))
 
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         turns = self._turns
@@ -296,7 +296,7 @@ class PostgresEngine:
             done(None, error)
         elif isinstance(needed, Missing):
             member.misses = 1
-            self._fetching.later(Wanted(needed.keys), partial(self._fetched_for_write, member))
+            self._fetching.later(FetchRequest(needed.keys), partial(self._fetched_for_write, member))
         elif needed is not None:
             self._commits.wait_for_locks(member, needed.keys)
         elif not waits:
@@ -309,9 +309,9 @@ class PostgresEngine:
             self._commits.ask()
         return waits
 
-    def _missed(self, member: Member, missing: Missing) -> Wanted:
+    def _missed(self, member: Member, missing: Missing) -> FetchRequest:
         """The records to fetch for a body that was ended; called without any lock."""
-        return Wanted(discover(member, missing.keys, self._turns.catalog.state, self._turns.cache))
+        return FetchRequest(discover(member, missing.keys, self._turns.catalog.state, self._turns.cache))
 
     def _fetched_for_write(self, member: Member, fetched: Fetched | StorageError) -> None:
         """Run a body again, as a task of the loop."""
@@ -363,7 +363,7 @@ class PostgresEngine:
         """Run submitted bodies that lost again, over the current records."""
         for member in members:
             then = partial(self._fetched_for_write, member)
-            self._fetching.later(Wanted(member.missing), then, at_once=True)
+            self._fetching.later(FetchRequest(member.missing), then, at_once=True)
 
     # Threads of the engine, and the loop.
 
@@ -398,7 +398,7 @@ class PostgresEngine:
         if self._turns.catalog.outgrown:
             return str(StoreOutgrown(self._turns.catalog.outgrown))
         broken = self._turns.broken
-        return broken and broken + self._watch.waits_for
+        return broken and broken + self._monitor.waits_for
 
     def checkpoint(self, directory: str) -> None:
         raise Unsupported("The PostgreSQL engine has no checkpoint; use pg_dump or pg_basebackup instead.")
@@ -406,7 +406,7 @@ class PostgresEngine:
     def upkeep(self) -> None:
         if not self._turns.closed:
             self._upkeep.begin()
-            self._watch.start()
+            self._monitor.start()
 
     def _is_slow(self) -> bool:
         return self._turns.broken is not None or self._turns.commit_seconds() > self._slow_seconds
@@ -425,7 +425,7 @@ class PostgresEngine:
             self._fetching.close()
             self._commits.end()
             self._upkeep.close()
-            self._watch.close()
+            self._monitor.close()
             self._pool.close()
             atexit.unregister(self.close)
 

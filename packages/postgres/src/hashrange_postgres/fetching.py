@@ -2,8 +2,8 @@
 
 All requests that arrived while the last statement was under way share the next one. A statement is not sent
 before the end of the event loop's round, so that its bodies share the statement. The loop sends it itself,
-and waits for the answer among its other work (`lines`). If it cannot, or the connection is lost, a thread
-does.
+and waits for the answer among its other work (`loop_connections`). If it cannot, or the connection is lost, a
+thread does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hashrange_postgres.cache import (
     Records,
 )
 from hashrange_postgres.wire.connections import Connection, Pool, Trouble, call, close
-from hashrange_postgres.wire.lines import LOOP_SECONDS_MAX, Line, numbered, rows_of
+from hashrange_postgres.wire.loop_connections import LOOP_SECONDS_MAX, LoopConnection, numbered, rows_of
 from hashrange_postgres.wire.statements import Statements, arrays_of_ranges, arrays_to_fetch
 
 _log = logging.getLogger("hashrange.postgres")
@@ -38,7 +38,7 @@ UNMARKED: Final[Records] = ([], False)
 """What is fetched of a log before it is known that the space has logs: it has to be fetched again."""
 
 
-class Wanted(NamedTuple):
+class FetchRequest(NamedTuple):
     """The records and ranges that one statement fetches; `known` records are returned only if they have
     changed."""
 
@@ -65,7 +65,7 @@ class Fetched(NamedTuple):
     known: dict[Key, Known]
 
 
-def fetched_of(wanted: Wanted, rows: Iterable[tuple[Any, ...]], catalog: Catalog) -> Fetched:
+def fetched_of(wanted: FetchRequest, rows: Iterable[tuple[Any, ...]], catalog: Catalog) -> Fetched:
     """Decode the rows of `fetch` and `lock_records` of `schema.sql`, and the rows of ranges, which have
     negative numbers. Raises StorageError."""
     records: dict[Key, Known] = dict.fromkeys(wanted.keys, _ABSENT)
@@ -99,17 +99,17 @@ Then = Callable[["Fetched | StorageError"], None]
 Verify = Callable[[Fetched], "Outcome | None"]
 """Returns the outcome of a body that has already ended, if the fetched records confirm it."""
 
-_Request = tuple[Wanted, Then, Verify | None]
+_Request = tuple[FetchRequest, Then, Verify | None]
 
 
-def all_of(requests: Sequence[_Request]) -> Wanted:
+def all_of(requests: Sequence[_Request]) -> FetchRequest:
     """The records and ranges that several bodies wait for."""
     keys = dict.fromkeys([key for wanted, _, _ in requests for key in wanted.keys])
     ranges = dict.fromkeys([wanted_range for wanted, _, _ in requests for wanted_range in wanted.ranges])
     known: dict[Key, Known] = {}
     for wanted, _, _ in requests:
         known.update(wanted.known)
-    return Wanted(list(keys), list(ranges), known)
+    return FetchRequest(list(keys), list(ranges), known)
 
 
 class Fetching:
@@ -136,10 +136,10 @@ class Fetching:
         self._released = False
         self._starting = False
         self._closed = False
-        self._connection: Connection | None = None  # the event loop waits for answers on it, by `_line`
-        self._line: Line | None = None
+        self._connection: Connection | None = None
+        self._loop_connection: LoopConnection | None = None  # over `_connection`
         self._sent: list[_Request] | None = None
-        self._sent_wanted = Wanted(())
+        self._sent_wanted = FetchRequest(())
         self._sent_at = 0.0
         self._stalled = False  # the statement could not be sent at once: the thread finishes it
         records = arrays_to_fetch((), _NOTHING)
@@ -151,7 +151,7 @@ class Fetching:
         self._worker = Thread(target=self._run, name="hashrange-fetch", daemon=True)
         self._worker.start()
 
-    def now(self, wanted: Wanted) -> Fetched:
+    def now(self, wanted: FetchRequest) -> Fetched:
         """Fetch on this thread. Raises StorageError."""
 
         def work(connection: Connection) -> list[tuple[Any, ...]]:
@@ -164,7 +164,7 @@ class Fetching:
         return fetched
 
     def later(
-        self, wanted: Wanted, then: Then, verify: Verify | None = None, *, at_once: bool = False
+        self, wanted: FetchRequest, then: Then, verify: Verify | None = None, *, at_once: bool = False
     ) -> None:
         """Fetch, and have `then` called on the loop unless `verify` has an outcome. `at_once`: this is not
         the loop's thread, so do not wait for the end of a round."""
@@ -198,7 +198,7 @@ class Fetching:
             if not self._waiting or self._sent is not None or self._released:
                 return
             watch = self._loop.watching
-            if watch is None or self._line is None or not self._line.is_sound:
+            if watch is None or self._loop_connection is None or not self._loop_connection.is_sound:
                 self._released = True
                 self._work.notify()
                 return
@@ -207,17 +207,17 @@ class Fetching:
             self._sent_wanted = all_of(self._sent)
             self.statements_sent += 1
             text, values = self._sent_wanted.statement(self._statements, self._catalog.logs)
-            if not self._line.send(self._numbered[text], values, watch, self._answered):
+            if not self._loop_connection.send(self._numbered[text], values, watch, self._answered):
                 self._stalled = True
                 self._work.notify()
 
     def _answered(self) -> None:
         """Called when data has arrived from PostgreSQL."""
         with self._work:
-            line = self._line
-            if line is None or self._sent is None or not line.poll():
+            loop_connection = self._loop_connection
+            if loop_connection is None or self._sent is None or not loop_connection.poll():
                 return
-            line.unwatch()
+            loop_connection.unwatch()
             ended = self._end()
         if ended is not None:
             fetched, sent = ended
@@ -226,12 +226,12 @@ class Fetching:
             self._loop.run(*self._outcomes_of(fetched, sent))
 
     def _end(self) -> tuple[Fetched, list[_Request]] | None:
-        """The records fetched on the line, and the requests that wait for them. Needs the lock."""
-        line, sent = self._line, self._sent
-        assert line is not None
+        """The records fetched on the connection, and the requests that wait for them. Needs the lock."""
+        loop_connection, sent = self._loop_connection, self._sent
+        assert loop_connection is not None
         assert sent is not None
         try:
-            fetched = fetched_of(self._sent_wanted, rows_of(line.answer()), self._catalog)
+            fetched = fetched_of(self._sent_wanted, rows_of(loop_connection.answer()), self._catalog)
         except (Trouble, Exception):
             self._take_back()  # the thread tries again, and tells what is wrong
             return None
@@ -256,9 +256,9 @@ class Fetching:
 
     def _finish(self) -> None:
         """Send the rest of a statement that could not be sent at once, and wait for its answer."""
-        line = self._line
-        assert line is not None
-        line.wait()
+        loop_connection = self._loop_connection
+        assert loop_connection is not None
+        loop_connection.wait()
         with self._work:
             self._stalled = False
             ended = self._end()
@@ -275,7 +275,7 @@ class Fetching:
             self._sent = None
             self._released = True
             self._work.notify()
-            self._drop_line()
+            self._drop_loop_connection()
 
     def _take_back_if_late(self) -> None:
         """The loop may no longer be running. Others may wake the thread all the time, so it looks at the
@@ -283,34 +283,34 @@ class Fetching:
         if self._sent is not None and monotonic() - self._sent_at >= LOOP_SECONDS_MAX:
             self._take_back()
 
-    def _drop_line(self) -> None:
-        line, connection = self._line, self._connection
-        self._line = self._connection = None
-        if line is not None:
-            line.close()
+    def _drop_loop_connection(self) -> None:
+        loop_connection, connection = self._loop_connection, self._connection
+        self._loop_connection = self._connection = None
+        if loop_connection is not None:
+            loop_connection.close()
         if connection is not None:
             close(connection)
 
-    def _make_line(self) -> None:
+    def _make_loop_connection(self) -> None:
         """Make a connection for the event loop to wait on, if it can."""
         if self._loop.watching is None:
             return
         with self._work:
-            if self._line is not None and self._line.is_sound:
+            if self._loop_connection is not None and self._loop_connection.is_sound:
                 return
             self._take_back()
-            self._drop_line()
+            self._drop_loop_connection()
         try:
             connection = self._pool.separate()
         except Trouble:
             return  # bodies get the error from the statements that they wait for
         try:
-            line = Line(connection, self._loop, self._often)
+            loop_connection = LoopConnection(connection, self._loop, self._often)
         except Trouble:
             close(connection)
             return
         with self._work:
-            self._connection, self._line = connection, line
+            self._connection, self._loop_connection = connection, loop_connection
 
     def _take(self) -> Callable[[], None] | None:
         """Wait for the next work; None at the end."""
@@ -339,7 +339,7 @@ class Fetching:
             self._fail(waiting, StorageError(f"Records could not be fetched: {error!r}."))
         else:
             self._loop.post(*self._outcomes_of(fetched, waiting))
-        self._make_line()
+        self._make_loop_connection()
 
     def _fail(self, waiting: list[_Request], error: StorageError) -> None:
         self._loop.post(tasks=[partial(then, error) for _, then, _ in waiting])
@@ -350,4 +350,4 @@ class Fetching:
             self._work.notify()
         self._worker.join()
         with self._work:
-            self._drop_line()
+            self._drop_loop_connection()

@@ -30,7 +30,7 @@ from hashrange_postgres.cache import (
     Records,
 )
 from hashrange_postgres.direct import DirectReader
-from hashrange_postgres.fetching import UNMARKED, Fetched, Fetching, Wanted
+from hashrange_postgres.fetching import UNMARKED, Fetched, Fetching, FetchRequest
 from hashrange_postgres.wire.connections import Connection, Numbers, Pool, Trouble, call
 from hashrange_postgres.wire.statements import Statements
 
@@ -40,7 +40,7 @@ ROUNDS_MAX: Final = 3
 _UNKNOWN: Final = object()
 _NOTHING: Final[dict[Key, Known]] = {}
 _NO_RANGES: Final[dict[Range, Records]] = {}
-_NO_RECORDS: Final = Wanted(())
+_NO_RECORDS: Final = FetchRequest(())
 ROWS_MAX: Final = 128
 """A range of more records than this is read directly."""
 
@@ -187,7 +187,7 @@ class Attempt:
             return False
         if fetched is None and reader.used:
             self._unverified = reader
-            self.wanted = Wanted(list(reader.cached), (), reader.cached)
+            self.wanted = FetchRequest(list(reader.cached), (), reader.cached)
             return False
         if reader.cached:
             self._want(reader, fetched)
@@ -212,7 +212,7 @@ class Attempt:
             self._known.update(fetched.records)
         self._known.update(reader.cached)
         keys = {**self._missing, **dict.fromkeys(self._known)}
-        self.wanted = Wanted(list(keys), list(self._ranges), self._known)
+        self.wanted = FetchRequest(list(keys), list(self._ranges), self._known)
 
 
 def _nobody(result: Any, error: Exception | None) -> None:

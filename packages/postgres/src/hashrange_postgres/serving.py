@@ -11,6 +11,7 @@ from hashrange.cli.serving.options import Number, option
 from hashrange.rings import ServingPart
 from hashrange.storage.api import Engine
 from hashrange.storage.failures import StorageError
+from hashrange_postgres import driver
 
 _OPTIONS: Final = (
     option(
@@ -47,8 +48,8 @@ class PostgresPart(ServingPart):
         if given["postgres"] is None:
             return None
         # Imported here, because the driver loads slowly, and most servers keep their data on disk.
-        from hashrange_postgres import CACHE_BYTES, PostgresEngine
-
+        with driver.needed():
+            from hashrange_postgres.engine import CACHE_BYTES, PostgresEngine
         try:
             return PostgresEngine(
                 given["postgres"],

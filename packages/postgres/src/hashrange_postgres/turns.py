@@ -21,7 +21,7 @@ from hashrange_postgres.groups import Group, State
 from hashrange_postgres.members import Member, commit_failed
 from hashrange_postgres.running import run_into
 from hashrange_postgres.waiting import Contention, Waiting
-from hashrange_postgres.wire.lines import LOOP_SECONDS_MAX
+from hashrange_postgres.wire.loop_connections import LOOP_SECONDS_MAX
 
 GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
 

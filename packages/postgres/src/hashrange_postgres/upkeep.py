@@ -3,7 +3,7 @@
 Several engines may do this at the same time: the row of the space in `cleared` is locked for each step, and
 an engine skips rows that another engine has locked.
 
-Another thread looks after PostgreSQL (`Watch`).
+Another thread watches PostgreSQL (`Monitor`).
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class Upkeep:
             thread.join()
 
 
-class Watch:
-    """Looks after PostgreSQL: whether it answers, what its clock shows, and what commits wait for if they are
+class Monitor:
+    """Watches PostgreSQL: whether it answers, what its clock shows, and what commits wait for if they are
     slow. On a thread of its own, because all others may be waiting for PostgreSQL."""
 
     def __init__(self, pool: Pool, is_slow: Callable[[], bool]) -> None:
@@ -113,7 +113,7 @@ class Watch:
     def start(self) -> None:
         """Start the thread, if it does not run."""
         if self._thread is None and not self._ended.is_set():
-            self._thread = Thread(target=self._run, name="hashrange-watch", daemon=True)
+            self._thread = Thread(target=self._run, name="hashrange-monitor", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
@@ -121,7 +121,7 @@ class Watch:
             try:
                 self.look()
             except Exception:  # nothing depends on it that a server could not do without
-                _log.exception("PostgreSQL could not be looked after")
+                _log.exception("PostgreSQL could not be watched")
 
     def look(self) -> None:
         """Look once; waits for PostgreSQL."""

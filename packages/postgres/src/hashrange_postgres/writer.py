@@ -34,7 +34,7 @@ from hashrange.storage.failures import CommitFault, CommitUnknown, Moment
 from hashrange.storage.loops import Loop, LoopWatch
 from hashrange_postgres.cache import Catalog, Key
 from hashrange_postgres.direct import DirectTransaction
-from hashrange_postgres.fetching import Fetched, Wanted, fetched_of
+from hashrange_postgres.fetching import Fetched, FetchRequest, fetched_of
 from hashrange_postgres.groups import Group, State
 from hashrange_postgres.wire.connections import (
     Connection,
@@ -52,7 +52,7 @@ from hashrange_postgres.wire.connections import (
     place_of,
     translated,
 )
-from hashrange_postgres.wire.lines import Line, number, numbered, numbers
+from hashrange_postgres.wire.loop_connections import LoopConnection, number, numbered, numbers
 from hashrange_postgres.wire.statements import Arguments, Statements, arrays_of
 
 _log = logging.getLogger("hashrange.postgres")
@@ -109,7 +109,7 @@ class Writer:
         self._name = name
         self._loop = loop
         self._connection: Connection | None = None
-        self._line: Line | None = None
+        self._loop_connection: LoopConnection | None = None
         self._sent_commit, self._sent_verify = numbered(statements.commit), numbered(statements.verify)
         nothing = Group(0)
         self._often = [(self._sent_commit, Arguments()), (self._sent_verify, nothing.read_arrays()[0])]
@@ -156,7 +156,7 @@ class Writer:
                 server, epoch, known = self._take_row(connection)
                 with translated(connection):
                     place = place_of(connection, self._statements.schema)
-                line = Line(connection, self._loop, self._often)
+                loop_connection = LoopConnection(connection, self._loop, self._often)
             except BaseException:
                 close(connection)
                 raise
@@ -173,7 +173,7 @@ class Writer:
         self.connected_to = place
         connection.seconds_max = self._seconds_max
         self._connection = connection
-        self._line = line
+        self._loop_connection = loop_connection
         return known
 
     def _take_row(self, connection: Connection) -> tuple[int, int, int | None]:
@@ -207,7 +207,7 @@ class Writer:
 
     def ready(self) -> None:
         """Connect if there is no connection, or it is known to be lost. Raises NotSent."""
-        if self._line is not None and self._line.is_sound:
+        if self._loop_connection is not None and self._loop_connection.is_sound:
             return
         try:
             self.connect_again()
@@ -219,18 +219,18 @@ class Writer:
     @property
     def is_ready(self) -> bool:
         """Whether `send` may be called: the connection is sound, as far as is known."""
-        return self._line is not None and self._line.is_sound
+        return self._loop_connection is not None and self._loop_connection.is_sound
 
     def send(self, group: Group, watch: LoopWatch | None, then: Callable[[], None] | None) -> bool:
         """Send a group. `watch`, if this is the event loop's thread: have the loop call `then` when an answer
         arrives. Returns False if the commit thread has to call `finish` in any case."""
-        assert self._line is not None
+        assert self._loop_connection is not None
         self.statements_sent += 1
         if group.wrote():
             values: Sequence[Any] = self._arguments(group)
-            return self._line.send(self._sent_commit, values, watch, then)
+            return self._loop_connection.send(self._sent_commit, values, watch, then)
         values, self._sent_keys = group.read_arrays()
-        return self._line.send(self._sent_verify, values, watch, then)
+        return self._loop_connection.send(self._sent_verify, values, watch, then)
 
     def _arguments(self, group: Group) -> Arguments:
         return group.arguments(self._server, self._epoch)
@@ -238,29 +238,29 @@ class Writer:
     def answered(self, group: Group) -> bool | None:
         """Whether the group was committed; None: the answer is not complete yet. If False, the commit thread
         has to call `finish`. Called on the event loop's thread."""
-        line = self._line
-        assert line is not None
-        if not line.poll():
+        loop_connection = self._loop_connection
+        assert loop_connection is not None
+        if not loop_connection.poll():
             return None
-        line.unwatch()
+        loop_connection.unwatch()
         try:
-            self._judge_answer(group, line)
+            self._judge_answer(group, loop_connection)
         except (Trouble, Changed):
             return False
         return True
 
     def unwatch(self) -> None:
         """Stop the event loop's waiting; on its thread."""
-        if self._line is not None:
-            self._line.unwatch()
+        if self._loop_connection is not None:
+            self._loop_connection.unwatch()
 
     def finish(self, group: Group) -> None:
         """Wait for the outcome of a group that was sent. Raises Changed, Retry, Refused: nothing was written;
         Lost."""
-        assert self._line is not None
+        assert self._loop_connection is not None
         try:
-            self._line.wait()
-            self._judge_answer(group, self._line)
+            self._loop_connection.wait()
+            self._judge_answer(group, self._loop_connection)
         except Overtaken:
             raise self._changed(group) from None
         except Fenced:
@@ -272,8 +272,8 @@ class Writer:
                 raise
             raise Changed([]) from None  # nothing was to be written: the bodies can run again
 
-    def _judge_answer(self, group: Group, line: Line) -> None:
-        answer = line.answer()
+    def _judge_answer(self, group: Group, loop_connection: LoopConnection) -> None:
+        answer = loop_connection.answer()
         if group.wrote():
             outcome = (answer.get_value(0, 0) or b"").decode()
             self._judge((outcome, number(answer.get_value(0, 1))))
@@ -356,7 +356,7 @@ class Writer:
             keys = group.locks.keys
             self.statements_sent += 2
             _, rows = call_all(connection, [_BEGIN, (statements.lock_records, arrays_of(keys))])
-            return fetched_of(Wanted(keys), rows, self._catalog)
+            return fetched_of(FetchRequest(keys), rows, self._catalog)
         self.bodies_alone += 1
         lock = (statements.lock, (group.locks.wait_ms,))
         [_, _, [(group.catalog, told)]] = call_all(connection, [_BEGIN, lock, (statements.told, ())])
@@ -406,8 +406,8 @@ class Writer:
             self.close()
 
     def close(self) -> None:
-        if self._line is not None:
-            self._line.close()
+        if self._loop_connection is not None:
+            self._loop_connection.close()
         if self._connection is not None:
             close(self._connection)
-        self._connection = self._line = None
+        self._connection = self._loop_connection = None

@@ -30,21 +30,19 @@ from hashrange_triggers.delivery import Reason
 from hashrange_triggers.events import Record, created_at, sequence_of
 
 TABLE_PREFIX: Final = "table:"
-
-
 _PART_CHARS: Final = 100_000
 """An item of so many characters has less than 400 KB, whatever they are."""
 
 
-class Unkept(Exception):
-    """A destination takes no failure now, for example because its table is gone or its disk is full."""
+class NotStored(Exception):
+    """A destination stores no failure now, for example because its table is gone or its disk is full."""
 
 
 class Destination(Protocol):
     """Stores failures. Implementations: `FailureFile`, `FailureTable`."""
 
-    def keep(self, failure: dict[str, Any]) -> None:
-        """Keep one failure; it must be durable when this returns."""
+    def store(self, failure: dict[str, Any]) -> None:
+        """Store one failure, which must be durable when this returns."""
         ...
 
 
@@ -54,7 +52,7 @@ class FailureFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def keep(self, failure: dict[str, Any]) -> None:
+    def store(self, failure: dict[str, Any]) -> None:
         with open(self._path, "ab", opener=private) as file:
             file.write(orjson.dumps(failure) + b"\n")
             file.flush()
@@ -70,7 +68,7 @@ class FailureTable:
         self._table = table
         create_table(self._client, table, {"id": "HASH"})
 
-    def keep(self, failure: dict[str, Any]) -> None:
+    def store(self, failure: dict[str, Any]) -> None:
         batch = failure["DDBStreamBatchInfo"]
         # If a failure is stored again after a restart, it replaces its first item.
         name = f"{failure['requestContext']['functionArn']}/{batch['shardId']}/{batch['startSequenceNumber']}"

@@ -27,6 +27,7 @@ _log = logging.getLogger("hashrange_triggers")
 PAGE_RECORDS_MAX: Final = 1_000
 Start = Literal["TRIM_HORIZON", "LATEST"]
 
+
 class TriggerError(Exception):
     """The trigger cannot run; the text says what to do."""
 

@@ -185,7 +185,7 @@ class Worker:
             shard.troubles = 0
         except Exception as error:
             # Records that nobody keeps stay, and the shard waits: somebody may mend the destination.
-            if not remote.is_transient(error) and not isinstance(error, failures.Unkept):
+            if not remote.is_transient(error) and not isinstance(error, failures.NotStored):
                 raise
             shard.troubles += 1
             shard.due = now + self._pause(shard.place, error, shard.troubles)
@@ -193,7 +193,7 @@ class Worker:
     def _pause(self, where: str, error: Exception, times: int) -> float:
         seconds = min(0.5 * 2.0 ** min(times, 10), _PAUSE_SECONDS_MAX)
         fields = {"where": where, "error": remote.explain(error), "again_in_seconds": seconds}
-        if isinstance(error, failures.Unkept):
+        if isinstance(error, failures.NotStored):
             _log.error("records that were given up cannot be stored", extra={"fields": fields})
         else:
             _log.warning("the service does not answer", extra={"fields": fields})
@@ -331,9 +331,9 @@ class Worker:
         if self._destination is not None:
             failure = failures.describe(self._options.name, shard_id, records, reason, calls, now)
             try:
-                self._destination.keep(failure)
+                self._destination.store(failure)
             except Exception as error:
-                raise failures.Unkept(remote.explain(error)) from error
+                raise failures.NotStored(remote.explain(error)) from error
 
     def _report(self, context: str, attempt: Attempt, record: Record | None) -> None:
         with self._lock:

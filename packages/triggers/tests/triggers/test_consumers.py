@@ -1,6 +1,6 @@
 """Consumers of streams that others wrote, unmodified: npm's dynamodb-stream and dynamodb-streams-readable.
 
-`make test` installs their packages in tests/triggers/consumers, where there are Node.js 20 or newer and npm.
+`make test` installs their packages in the folder consumers, where there are Node.js 20 or newer and npm.
 One speaks through the AWS SDK for JavaScript 3, the other through version 2.
 """
 

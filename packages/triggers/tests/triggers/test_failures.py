@@ -13,7 +13,7 @@ from hashrange_triggers.failures import FailureFile
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not sync directories")
-def test_a_failure_is_synced_before_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_synced_before_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "failures.jsonl"
     synced: list[tuple[str, int]] = []
     sync = os.fsync
@@ -26,11 +26,10 @@ def test_a_failure_is_synced_before_it_is_kept(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "fsync", note)
     file = FailureFile(path)
-    file.keep({"n": 1})
+    file.store({"n": 1})
     # The line, and the name of the file that it is in.
     assert synced == [(path.name, 1), (tmp_path.name, 1)]
-    file.keep({"n": 2})
+    file.store({"n": 2})
     assert synced[2:] == [(path.name, 2), (tmp_path.name, 2)]
     assert [orjson.loads(line) for line in path.read_bytes().splitlines()] == [{"n": 1}, {"n": 2}]
-    # Others may not read the file, because it has values of items.
-    assert path.stat().st_mode & 0o077 == 0
+    assert path.stat().st_mode & 0o077 == 0  # the umask of tests would let others read it

@@ -224,12 +224,11 @@ def command(
             part.begin(starting)
         bind = partial(bind_admin, read_only=console_read_only, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
-        private = _introduce(admin, parts, given, stack)
+        shown = Secrets(_introduce(admin, parts, given, stack), "" if admin_token else token)
 
         def started(endpoint_url: str) -> None:
             _keep(engine)
             fields = _facts(endpoint_url, engine, where, admin, clock if virtual else None, server_settings)
-            shown = Secrets(private, "" if admin_token else token)
             announce(fields, region, log_format, shown, host if warns else None, asks_for_keys)
 
         with _errors_of_serving(host, port):

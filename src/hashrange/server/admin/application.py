@@ -1,7 +1,7 @@
 """The admin plane as an application: the mounted endpoints, and a list of them at `GET /`, as OpenAPI.
 
-Errors are `{"error": "…"}`. `server.admin.guard` first finds out the role of who asks. Requests that a web
-page makes a browser send are refused there by the Host header (DNS rebinding), and here because a JSON
+Errors are `{"error": "…"}`. `server.admin.guard` first checks whether a request is allowed. Requests that a
+web page makes a browser send are refused there by the Host header (DNS rebinding), and here because a JSON
 content type is required (a cross-origin request with this type needs a preflight, which is not answered).
 
 It is loaded at the first connection to the port (`server.admin.port`). It runs on the data plane's event
@@ -26,13 +26,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Match, Route
+from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__, replaced
 from hashrange.rings import Audit
-from hashrange.server.admin.guard import CHALLENGE, READS, REFUSAL, ROLE, Guard, is_of_browser
+from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
 from hashrange.server.admin.roles import NOBODY, OPERATOR_ROLES, READ, WRITE
 
@@ -45,7 +45,6 @@ _TOO_LONG: Final = (
 _SHUTDOWN_SECONDS_MAX: Final = 2
 _TICK_SECONDS: Final = 0.1
 _TICKS_MAX: Final = 864_000
-_READ_ONLY: Final = "the server was started with --console-read-only, so a browser may change nothing"
 
 REQUEST_SECONDS_MAX: Final = 10.0
 """How long a client may take to send its next request, and to receive an answer."""
@@ -218,6 +217,11 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
         return json(description(endpoints))
 
     endpoints = (Endpoint("GET", "/", "This document.", describe), *endpoints)
+    unguarded = _routes([endpoint for endpoint in endpoints if endpoint.needs == NOBODY])
+
+    def is_open(scope: Scope) -> bool:
+        return any(route.matches(scope)[0] is Match.FULL for route in unguarded)
+
     app = Starlette(
         routes=_routes(endpoints),
         middleware=[
@@ -226,11 +230,11 @@ def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> 
                 door=door,
                 gate=lambda: subject.database.observers.gate,
                 audit=lambda: audit_of(subject),
+                is_open=is_open,
             )
         ],
         exception_handlers={HTTPException: _refusal, Exception: _failure},
     )
-    app.router.default = _nowhere
     app.state.subject = subject
     app.state.door = door
     return app
@@ -249,19 +253,9 @@ def _by_method(methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Re
     async def answer(request: Request) -> Response:
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
         check_role(request, endpoint.needs)
-        if endpoint.needs != NOBODY and request.method not in READS and is_of_browser(request.headers):
-            door: Door = request.app.state.door
-            if door.read_only:
-                raise HTTPException(403, _READ_ONLY)
         return await endpoint.answer(request)
 
     return answer
-
-
-async def _nowhere(scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a path that does not exist, as a stranger is refused everything."""
-    check_role(Request(scope), READ)
-    raise HTTPException(404, "Not Found")
 
 
 def role_of(request: Request) -> str:
@@ -274,9 +268,6 @@ def check_role(request: Request, needed: str) -> None:
     role = role_of(request)
     roles = (NOBODY, *OPERATOR_ROLES)
     if roles.index(role) < roles.index(needed):
-        if role == NOBODY:
-            status, why = request.scope[REFUSAL]
-            raise HTTPException(status, why, CHALLENGE if status == 401 else None)
         raise HTTPException(403, f"this needs the role {needed}, and yours is {role}")
 
 

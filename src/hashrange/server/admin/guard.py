@@ -7,13 +7,14 @@
 - On a plane with a token, who sends `Authorization: Bearer TOKEN` has the role admin, and strangers have
   none. It must have a token unless it is on a loopback address (`server.admin.port.bind`).
 - With `--auth strict` and `soft`, who signs a request for the service `hashrange` has the role of that user.
-- The application refuses requests that need a role (401, and 403 for a user without one). Endpoints that need
-  none look themselves: `/health` tells strangers the status only, because probes have no token, and the pages
-  of a console may ask for a cookie.
+- Who has no role is refused (401, and 403 for a user), except at endpoints that need none and look
+  themselves: `/health` tells strangers the status only, because probes have no token; the console asks for a
+  cookie. Which endpoint needs which role is decided by the application.
 - Without a token the role of a stranger is admin with `--auth off`; write with `soft`, because what an admin
   can make, a key, outlives that mode; and none with `strict`.
 - A browser may send changes only from the plane's own pages: by Sec-Fetch-Site, or by Origin where there is
-  none (403).
+  none (403). With `--console-read-only` it may send them only to endpoints that need no role and look
+  themselves.
 
 Refuses to know the endpoints.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -43,8 +44,6 @@ ROLE: Final = "hashrange.role"
 """The member of a request's scope that has the role of who asks."""
 SIGNER: Final = "hashrange.signer"
 """The member of a request's scope that has the `rings.Operator` who has signed it, if one has."""
-REFUSAL: Final = "hashrange.refusal"
-"""The member of a request's scope that says why who asks has no role: the status and the text."""
 BY: Final = "hashrange.by"
 """The member of a request's scope that the audit log gets: who asks, a dict that endpoints may correct."""
 _PATH_CHARS_MAX: Final = 256
@@ -52,9 +51,9 @@ _SIGNED: Final = b"AWS4-"
 _CREDENTIAL: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
 _NEEDS_TOKEN: Final = "send the token of --admin-token: Authorization: Bearer TOKEN"
 _NEEDS_KEY: Final = "sign the request as a user who has a role on the admin plane"
-READS: Final = ("GET", "HEAD", "OPTIONS")
+_READS: Final = ("GET", "HEAD", "OPTIONS")
 _OWN_SITES: Final = (b"same-origin", b"none")
-CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="hashrange admin plane"'}
 
 Refusal = tuple[int, str]
 
@@ -68,12 +67,15 @@ class Guard:
         door: Door,
         gate: Callable[[], Gate | None],
         audit: Callable[[], Audit | None],
+        is_open: Callable[[Scope], bool],
     ) -> None:
         self._app = app
         self._gate = gate
         self._audit = audit
+        self._is_open = is_open
         self._access = Access(ServerSettings(), listening=[door.address], host=door.host)
         self._expected = f"Bearer {door.token}".encode() if door.token else None
+        self._read_only = door.read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -84,20 +86,23 @@ class Guard:
         if refusal is None:
             scope[BY] = by
             refusal, receive = await self._identify(scope, receive, by)
-        if scope["method"] not in READS and (audit := self._audit()) is not None:
+            if refusal is not None and refusal[0] in (401, 403) and self._is_open(scope):
+                refusal = None
+        if scope["method"] not in _READS and (audit := self._audit()) is not None:
             send = _audited(scope, send, audit, by, denied=refusal is not None)
         if refusal is None:
             await self._app(scope, receive, send)
             return
         status, text = refusal
-        answer = Response(orjson.dumps({"error": text}), status, media_type="application/json")
+        headers = _CHALLENGE if status == 401 else None
+        answer = Response(orjson.dumps({"error": text}), status, headers, "application/json")
         await answer(scope, receive, send)
 
     async def _identify(
         self, scope: Scope, receive: Receive, by: dict[str, Any]
     ) -> tuple[Refusal | None, Receive]:
-        """Find out who asks, and with which role. Returns whether the request is refused whoever asks, and
-        how its body is read from now on. `by` is for the audit log."""
+        """Find out who asks, and with which role. Returns why who asks is refused, if he is, and how the body
+        of the request is read from now on. `by` is for the audit log."""
         gate = self._gate()
         headers = dict(scope["headers"])
         authorization = headers.get(b"authorization", b"")
@@ -108,8 +113,7 @@ class Guard:
         scope[ROLE] = stranger = self._role_of_strangers(gate)
         if gate is None or not gate.identifies or not authorization.startswith(_SIGNED):
             needs = _NEEDS_TOKEN if gate is None or self._expected is not None else _NEEDS_KEY
-            scope[REFUSAL] = 401, needs
-            return None, receive
+            return ((401, needs) if stranger == NOBODY else None), receive
         body = await _body(receive)
         if body is None:
             return (413, "the body is too large"), receive
@@ -120,11 +124,11 @@ class Guard:
         try:
             operator = gate.operator(scope["method"].encode(), target, headers, body)
         except ServiceError as error:
-            if stranger == NOBODY:
-                is_known = isinstance(error, AccessDeniedException)
-                text = str(error.message) if is_known else f"{error.code}: {error.message}"
-                scope[REFUSAL] = 403 if is_known else 401, text
-            return None, receive
+            if stranger != NOBODY:
+                return None, receive
+            if isinstance(error, AccessDeniedException):
+                return (403, str(error.message)), receive
+            return (401, f"{error.code}: {error.message}"), receive
         scope[ROLE], scope[SIGNER] = operator.role, operator
         by.update(by=operator.role, key=operator.key_id, arn=operator.arn, verified=True)
         return None, receive
@@ -151,8 +155,23 @@ class Guard:
         coding = headers.get(b"transfer-encoding")
         if coding is not None and (status := coding_refusal(coding, scope["http_version"])):
             return status, "the only transfer coding is chunked, in HTTP/1.1"
-        if scope["method"] not in READS and _is_foreign(headers):
-            return 403, "pages of other sites may change nothing here"
+        if scope["method"] not in _READS and (why := self._foreign(scope, headers)):
+            return 403, why
+        return None
+
+    def _foreign(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
+        """Why a change that a browser sends is refused; None if it is allowed, or no browser sent it."""
+        site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
+        if site is None and origin is None:
+            return None
+        if site is not None:
+            own = site in _OWN_SITES
+        else:
+            own = (origin or b"").partition(b"://")[2].lower() == headers[b"host"].lower()
+        if not own:
+            return "pages of other sites may change nothing here"
+        if self._read_only and not self._is_open(scope):
+            return "the server was started with --console-read-only, so a browser may change nothing"
         return None
 
     def _opens(self, authorization: bytes) -> bool:
@@ -160,19 +179,6 @@ class Guard:
         scheme, _, token = authorization.partition(b" ")
         # (the time of the comparison reveals nothing about the token)
         return hmac.compare_digest(scheme.title() + b" " + token.strip(), self._expected)
-
-
-def is_of_browser(headers: Container[str]) -> bool:
-    """Whether a browser has sent these headers, on behalf of a page."""
-    return "sec-fetch-site" in headers or "origin" in headers
-
-
-def _is_foreign(headers: dict[bytes, bytes]) -> bool:
-    """Whether a browser sends a change on behalf of a page that is none of the plane's own."""
-    site, origin = headers.get(b"sec-fetch-site"), headers.get(b"origin")
-    if site is not None:
-        return site not in _OWN_SITES
-    return origin is not None and origin.partition(b"://")[2].lower() != headers[b"host"].lower()
 
 
 def gate_key_of(authorization: bytes) -> str:

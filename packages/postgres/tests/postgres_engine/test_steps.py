@@ -27,7 +27,7 @@ from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import P, Q
 from hashrange.storage.contract.steps import Steps
 from hashrange_postgres import PostgresEngine, writer
-from hashrange_postgres.wire import lines
+from hashrange_postgres.wire.loop_connections import LoopConnection
 
 SPACE: Final = 7
 LISTS: Final = (b"x", b"y")
@@ -171,13 +171,13 @@ class Stage:
         self._told = Semaphore(0)
         for name in ("call", "call_all"):
             monkeypatch.setattr(writer, name, partial(self._call, getattr(writer, name)))
-        send = lines.Line.send
-        monkeypatch.setattr(lines.Line, "send", lambda *values: self._call(send, *values))
+        send = LoopConnection.send
+        monkeypatch.setattr(LoopConnection, "send", lambda *values: self._call(send, *values))
         turns = self.one._turns
         turns.lock = SteppedLock(turns.lock, self.steps.step)  # type: ignore[assignment]
 
     def _call(self, what: Callable[..., Any], where: Any, *values: Any) -> Any:
-        if where is not self.one._writer._connection and where is not self.one._writer._line:
+        if where is not self.one._writer._connection and where is not self.one._writer._loop_connection:
             return what(where, *values)
         begun, self.begun = self.begun, None
         if begun is not None:

@@ -76,7 +76,7 @@ Prepared = Sequence[tuple[bytes, Sequence[Any]]]
 """Statements that are sent often, each with example values of its parameters' types."""
 
 
-class Line:
+class LoopConnection:
     """A line `waits` for the answer to a statement, has the answer, or is idle.
 
     Only one thread at a time may use a line and its connection.

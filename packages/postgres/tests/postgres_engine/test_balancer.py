@@ -1,4 +1,4 @@
-"""The servers of deploy/compose.yaml behind their balancer, but for the containers."""
+"""The servers of compose.yaml behind their balancer, but for the containers."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from hashrange.cli import main
 from serving import serving
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = DEPLOY.parents[2]
 CLIENTS = 4
 
 
@@ -83,17 +84,17 @@ def test_the_compose_file_names_what_is_there() -> None:
     services = composed["services"]
     assert services["one"] == services["two"]
     build = services["one"]["build"]
-    assert (DEPLOY / build["context"] / build["dockerfile"]).samefile(DEPLOY / "Dockerfile")
+    assert (DEPLOY / build["context"]).samefile(ROOT)
     [mounted] = services["balancer"]["volumes"]
     assert (DEPLOY / mounted.split(":")[0]).samefile(DEPLOY / "haproxy.cfg")
     given = services["balancer"]["environment"]
     assert (given["HASHRANGE_ONE"], given["HASHRANGE_TWO"]) == ("one:8000", "two:8000")
     assert set(services["one"]["depends_on"]) <= set(services)
     text = CliRunner().invoke(main, ["serve", "--help"]).output
-    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    dockerfile = (ROOT / build["dockerfile"]).read_text()
     for variable in (*services["one"]["environment"], "HASHRANGE_HOST"):
         assert "--" + variable.removeprefix("HASHRANGE_").lower().replace("_", "-") in text
         assert variable in dockerfile or variable in services["one"]["environment"]
     for source in ("pyproject.toml", "README.md", "LICENSE", "src"):
         assert source in dockerfile
-        assert (DEPLOY.parent / source).exists()
+        assert (ROOT / source).exists()

@@ -23,7 +23,7 @@ from hashrange.storage.contract.records import Outcomes, P, get, put
 from hashrange.storage.contract.transactions import writable
 from hashrange.storage.failures import CommitError, CommitFailed, StorageError
 from hashrange_postgres import PostgresEngine, upkeep
-from hashrange_postgres.fetching import Wanted
+from hashrange_postgres.fetching import FetchRequest
 from hashrange_postgres.wire.connections import Lost
 from proxy import Proxy
 from unit.test_admin import ask
@@ -125,7 +125,7 @@ def test_a_write_ends_although_the_standby_is_gone(
     outcomes.wait()
     assert [isinstance(error, CommitError) for error in outcomes.errors] == [True]
     while "; " not in (engine.refusing() or ""):
-        engine._watch.look()  # it looks at what waits, which there is at each try to connect
+        engine._monitor.look()  # it looks at what waits, which there is at each try to connect
     assert "a synchronous standby does not confirm" in (engine.refusing() or "")
     with pytest.raises(CommitFailed):
         engine.write(add)
@@ -148,7 +148,7 @@ def test_a_commit_that_takes_long_is_a_problem(
     outcomes = Outcomes(1)
     engine.submit(lambda txn: txn.put(7, P, b"a", b"2"), outcomes)
     while "standby does not confirm" not in "".join(engine.problems()):
-        engine._watch.look()
+        engine._monitor.look()
     assert engine.commit_seconds() > 0.0
     administrator.wait_for_standby("")
     outcomes.wait()
@@ -180,9 +180,9 @@ def test_a_postgres_that_answers_nothing_is_a_problem_without_a_commit(
     engine = PostgresEngine(proxy.url, schema=postgres.new_schema(), answer_seconds=16.0)
     proxy.hold("requests", "answers")
     engine.clock._measured = -math.inf  # long ago
-    looking = threading.Thread(target=engine._watch.look)
+    looking = threading.Thread(target=engine._monitor.look)
     looking.start()
-    while not engine._watch.silent_seconds():
+    while not engine._monitor.silent_seconds():
         pass
     assert engine.problems() == []
     with monkeypatch.context() as later:
@@ -190,7 +190,7 @@ def test_a_postgres_that_answers_nothing_is_a_problem_without_a_commit(
         assert engine.problems() == ["PostgreSQL has not answered for 3 seconds"]
     proxy.pass_on()
     looking.join()
-    assert (engine.problems(), engine._watch.silent_seconds()) == ([], 0.0)
+    assert (engine.problems(), engine._monitor.silent_seconds()) == ([], 0.0)
     engine.close()
 
 
@@ -276,7 +276,7 @@ def test_no_read_waits_because_others_keep_coming(postgres_url: str) -> None:
     engine.submit_read(look, first)
     loop.run(lambda: bool(first.results))
     fetching = engine._fetching
-    while fetching._line is None:
+    while fetching._loop_connection is None:
         pass  # the thread makes it
     engine.submit_read(look, second)
     while loop.soon:
@@ -285,7 +285,7 @@ def test_no_read_waits_because_others_keep_coming(postgres_url: str) -> None:
     fetching._connection.close()  # type: ignore[union-attr]
     for _ in range(1_000):
         others = Outcomes(1)
-        fetching.later(Wanted([(7, P, b"b")]), lambda found: others(found, None), at_once=True)  # noqa: B023
+        fetching.later(FetchRequest([(7, P, b"b")]), lambda found: others(found, None), at_once=True)  # noqa: B023
         while not others.results:
             loop.handed.get(timeout=30)()
         if second.results:

@@ -19,7 +19,8 @@ from hashrange.storage.contract import faults
 from hashrange.storage.contract.records import Outcomes, P, get, put, rows
 from hashrange.storage.failures import CommitFailed, CommitUnknown
 from hashrange_postgres import PostgresEngine, writer
-from hashrange_postgres.wire import connections, lines
+from hashrange_postgres.wire import connections
+from hashrange_postgres.wire.loop_connections import LoopConnection
 from list_append import SPACE, Run
 
 
@@ -262,7 +263,7 @@ class Failing:
     def __init__(self, engine: PostgresEngine, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]):
         self._engine = engine
         self.at = 0
-        for name in ("connect", "call", "place_of", "Line"):
+        for name in ("connect", "call", "place_of", "LoopConnection"):
             # Who cannot connect hears nothing from PostgreSQL but that. Any step may fail for another reason.
             failing = connections.Lost if name == "connect" and error is not OSError else error
             monkeypatch.setattr(writer, name, partial(self._do, failing, getattr(writer, name)))
@@ -297,8 +298,8 @@ class Cut:
         self._next: tuple[bool, bool] | None = None
         self._is_cut = False
         monkeypatch.setattr(writer, "call_all", partial(self._call_all, connections.call_all))
-        send = lines.Line.send
-        monkeypatch.setattr(lines.Line, "send", lambda line, *values: self._send(send, line, *values))
+        send = LoopConnection.send
+        monkeypatch.setattr(LoopConnection, "send", lambda line, *values: self._send(send, line, *values))
 
     def arm(self, committed: bool, forgotten: bool) -> None:
         self._next = (committed, forgotten)
@@ -311,7 +312,7 @@ class Cut:
             return sent
 
         connection = self._engine._writer._connection
-        ends = line is self._engine._writer._line and b"commit_group" in statement
+        ends = line is self._engine._writer._loop_connection and b"commit_group" in statement
         try:
             return self._cut_if(ends, connection, do)
         except connections.Lost:
