@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hashrange_access.roles import Identity, Role
+from hashrange_access.roles import Role
 from hashrange_access.signatures import Key
 from hashrange_access.users import Users
 
@@ -38,14 +38,6 @@ class Directory:
     def role(self, arn: str) -> Role | None:
         """The role with this ARN."""
         return self.state.users.roles.get(arn)
-
-    def identity_of(self, key_id: str, now: float) -> Identity | None:
-        """The identity whose key this is, if the key counts at the time `now`."""
-        key = self.get(key_id)
-        if key is None or (key.expires is not None and now >= key.expires):
-            return None
-        owner: Identity = key.owner
-        return owner
 
     def set_users(self, users: Users) -> None:
         """Replace the users and the keys of the users file."""

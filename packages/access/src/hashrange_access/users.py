@@ -72,14 +72,13 @@ class UsersError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Who has access: the keys by their ids, the identity that each key belongs to, and all accounts.
+    """Who has access: the keys by their ids, each with the identity that owns it, and all accounts.
 
     `people` are the users of all accounts by their ARNs, with keys or without. `roles` and `policies` are by
     their ARNs too.
     """
 
     keys: dict[str, Key] = field(default_factory=dict)
-    identities: dict[str, Identity] = field(default_factory=dict)
     accounts: tuple[str, ...] = ()
     people: dict[str, Identity] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
@@ -90,7 +89,6 @@ class Users:
         if key.id in self.keys:
             raise UsersError(f"the key {key.id} is given twice")
         self.keys[key.id] = replace(key, owner=identity)
-        self.identities[key.id] = identity
 
 
 def user_arn(account: str, name: str) -> str:

@@ -20,4 +20,4 @@ def test_signed_requests_are_taken_by_a_server_with_the_users_file(tmp_path: Pat
     lines = [line.partition(b": ") for line in head.split(b"\r\n")[1:]]
     headers = {name.lower(): value for name, _, value in lines}
     assert Verifier(users.keys, SystemClock().now).verify(b"POST", b"/", headers, body).id == signing.KEY_ID
-    assert users.identities[signing.KEY_ID].principal.account == signing.ACCOUNT
+    assert users.keys[signing.KEY_ID].owner.principal.account == signing.ACCOUNT

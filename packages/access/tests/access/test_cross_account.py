@@ -115,7 +115,6 @@ def over_http() -> Iterator[World]:
     other = {GUEST: {"users": {"bob": {"policies": [nobody], "keys": [key("AKIDNONE")]}}}}
     known, denied = read({"accounts": users}), read({"accounts": other})
     known.keys.update(denied.keys)
-    known.identities.update(denied.identities)
     with Database.in_memory(settings=Settings(separate_accounts=True)) as database:
         guard(database, Gate(known, SystemClock().now, strict=True))
         with running(database) as url:

@@ -17,6 +17,7 @@ from hashrange_access.directory import Directory
 from hashrange_access.keys import records, sealing
 from hashrange_access.keys.keyring import Keyring, KeyringError, NoSuchKey
 from hashrange_access.keys.sealing import Vault, VaultError
+from hashrange_access.roles import Identity
 from hashrange_access.users import read
 
 ACCOUNT = "123456789012"
@@ -42,7 +43,14 @@ class Server:
         self.keyring.refresh()
 
     def counts(self, key_id: str) -> bool:
-        return self.directory.identity_of(key_id, self.now) is not None
+        key = self.directory.get(key_id)
+        return key is not None and (key.expires is None or self.now < key.expires)
+
+    def identity_of(self, key_id: str) -> Identity:
+        key = self.directory.get(key_id)
+        assert key is not None
+        identity: Identity = key.owner
+        return identity
 
 
 @pytest.fixture
@@ -68,8 +76,7 @@ def test_a_key_of_a_user_of_the_file(server: Server) -> None:
     known = server.directory.get(key.id)
     assert known is not None
     assert known.secret == secret
-    identity = server.directory.identity_of(key.id, NOW)
-    assert identity is not None
+    identity = server.identity_of(key.id)
     assert identity.principal.arn == f"arn:aws:iam::{ACCOUNT}:user/alice"
     assert identity.policies == read(USERS).people[identity.principal.arn].policies
     (shown,) = server.keyring.overview()
@@ -79,24 +86,21 @@ def test_a_key_of_a_user_of_the_file(server: Server) -> None:
 
 def test_the_root_user_has_keys_too(server: Server) -> None:
     key, _ = server.keyring.create("", ACCOUNT)
-    identity = server.directory.identity_of(key.id, NOW)
-    assert identity is not None
+    identity = server.identity_of(key.id)
     assert identity.principal.kind == "Account"
     assert identity.principal.account == ACCOUNT
 
 
 def test_a_user_with_a_policy_of_the_key(server: Server) -> None:
     key, _ = server.keyring.create("ci", None, READING)
-    identity = server.directory.identity_of(key.id, NOW)
-    assert identity is not None
+    identity = server.identity_of(key.id)
     assert identity.principal.arn == f"arn:aws:iam::{ACCOUNT}:user/ci"
     (policy,) = identity.policies
     assert policy.statements[0].actions == ("dynamodb:getitem",)
     # Once the file has the user, the file decides.
     server.directory.set_users(read({"accounts": {ACCOUNT: {"users": {"ci": {}}}}}))
     server.keyring.refresh()
-    identity = server.directory.identity_of(key.id, NOW)
-    assert identity is not None
+    identity = server.identity_of(key.id)
     assert identity.policies == ()
 
 

@@ -24,7 +24,7 @@ def block(language: str) -> str:
 
 def test_the_users_file_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     users = read(parsed(block("yaml")))
-    assert [identity.principal.name for identity in users.identities.values()][:2] == ["alice", "operator"]
+    assert [key.owner.principal.name for key in users.keys.values()][:2] == ["alice", "operator"]
     monkeypatch.chdir(tmp_path)
     Path("users.yaml").write_text(block("yaml"))
     outcome = CliRunner().invoke(main, ["policy", "lint", "users.yaml"])

@@ -92,19 +92,19 @@ def test_the_users_of_a_file(tmp_path: Path) -> None:
     users = load(path)
     assert users.accounts == ("123456789012", "000000000001")
     assert list(users.keys) == ["AKIDALICE", "AKIDBOB", "AKIDBOB2", "ASIDEXPORTER", "AKIDROOT", "AKIDCAROL"]
-    alice = users.identities["AKIDALICE"]
+    alice = users.keys["AKIDALICE"].owner
     assert alice.principal.arn == "arn:aws:iam::123456789012:user/alice"
     assert alice.principal.tags == {"team": "red"}
     assert [policy.name for policy in alice.policies] == ["read-scores"]
     assert alice.boundary == alice.policies
     assert alice.session is None
-    session = users.identities["ASIDEXPORTER"]
+    session = users.keys["ASIDEXPORTER"].owner
     assert session.principal.arn == "arn:aws:sts::123456789012:assumed-role/exporter/nightly"
     assert session.principal.role_arn == "arn:aws:iam::123456789012:role/exporter"
     assert (users.keys["ASIDEXPORTER"].token, users.keys["ASIDEXPORTER"].expires) == ("a-token", 1798761600.0)
-    assert users.identities["AKIDROOT"].principal.kind == "Account"
-    assert users.identities["AKIDBOB"].boundary is None
-    assert users.identities["AKIDCAROL"].principal.account == "000000000001"
+    assert users.keys["AKIDROOT"].owner.principal.kind == "Account"
+    assert users.keys["AKIDBOB"].owner.boundary is None
+    assert users.keys["AKIDCAROL"].owner.principal.account == "000000000001"
 
 
 def account(**content: Any) -> dict[str, Any]:

@@ -94,4 +94,4 @@ def _users(keys: dict[str, Key]) -> Users:
     account = "123456789012"
     alice = Identity(Principal(f"arn:aws:iam::{account}:user/alice", account, name="alice"))
     owned = {key_id: replace(key, owner=alice) for key_id, key in keys.items()}
-    return Users(owned, dict.fromkeys(keys, alice), (account,))
+    return Users(owned, (account,))
