@@ -18,7 +18,6 @@ import moto
 import pytest
 from botocore import UNSIGNED
 from botocore.config import Config
-from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 import hashrange
@@ -179,44 +178,6 @@ def test_what_a_stub_answers_passes() -> None:
     with Stubber(client) as stub:
         stub.add_response("list_buckets", {"Buckets": [{"Name": "stubbed"}]})
         assert client.list_buckets()["Buckets"][0]["Name"] == "stubbed"
-
-
-def sts(access_key: str = "any") -> Any:
-    """A client of STS."""
-    return boto3.client(
-        "sts", region_name="us-east-1", aws_access_key_id=access_key, aws_secret_access_key="any"
-    )
-
-
-@pytest.mark.parametrize("block", [hashrange.local, refuses, mock_aws])
-def test_who_asks_is_answered_here(block: Any) -> None:
-    with block():
-        identity = sts("123456789012").get_caller_identity()
-        assert (identity["Account"], identity["Arn"]) == ("123456789012", "arn:aws:iam::123456789012:root")
-    with block(), hashrange.local(other_services="allow"), pytest.raises(LeftThisMachine):
-        sts().get_caller_identity()
-
-
-@pytest.mark.parametrize("block", [refuses, mock_aws])
-def test_a_block_that_refuses_other_services_gives_roles_away(block: Any) -> None:
-    role = "arn:aws:iam::210987654321:role/reader"
-    with block():
-        assumed = sts().assume_role(RoleArn=role, RoleSessionName="test")
-        assert assumed["AssumedRoleUser"]["Arn"] == "arn:aws:sts::210987654321:assumed-role/reader/test"
-        with pytest.raises(ClientError, match="InvalidAction"):
-            sts().get_federation_token(Name="test")
-    # Otherwise the role may be needed for a service that may be reached.
-    with hashrange.local(), pytest.raises(LeftThisMachine):
-        sts().assume_role(RoleArn=role, RoleSessionName="test")
-
-
-def test_sts_needs_no_credentials_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
-    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
-    with hashrange.local():
-        client = boto3.client("sts", region_name="us-east-1")
-        assert client.get_caller_identity()["Account"] == "000000000000"
 
 
 @pytest.mark.parametrize("order", ["moto first", "moto last"])
