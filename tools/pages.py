@@ -28,6 +28,7 @@ _FROM: Final = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "docs": "",
+    "packages/access/docs": "",
     "packages/console/docs": "",
     "packages/lab/docs": "",
     "packages/patterns/docs": "patterns",

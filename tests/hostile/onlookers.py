@@ -24,7 +24,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from pathlib import Path
@@ -43,7 +43,6 @@ from hashrange.insights.contributors import Contributors
 from hashrange.operations import REGISTRY
 from hashrange.prices import published
 from hashrange.protocol import Wire
-from hashrange.rings import Starting
 from hashrange.server import REQUESTS_LOGGER
 from hashrange.server.admin.port import Subject
 from hashrange.server.frames import Frames
@@ -56,8 +55,9 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Insights, Table
 from hashrange.tables.inspection.check import check
-from hashrange_access.commands.serving import audit_of
-from hashrange_access.judging import Gate, guard
+from hashrange_access.commands.serving import opened_log
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.rates import Limiter
 from hashrange_access.users import read
 from hashrange_console.entities.recorded import Uses
@@ -239,9 +239,7 @@ class Watched(Side):
         database = self.database
         observers = database.observers
         real = SystemClock().now
-        gate = Gate(read(USERS), real, strict=strict)
-        gate.limiter = Limiter(1e9, 1e9, real)
-        guard(database, gate)
+        guard(database, Gate(read(USERS), real, strict=strict, limiter=Limiter(1e9, 1e9, real)))
         for rule in RULES:
             database.faults.add(rule)
         self.costs = database.costs()
@@ -264,7 +262,7 @@ class Watched(Side):
         self.recording = Recording(database, folder / "recording", hashed=hashed)
         self.recording.begin()
         given = {"audit_log": folder / "audit.jsonl", "audit_log_bytes": 1 << 30, "audit_log_files": 2}
-        self.audit = audit_of(Starting(database, given, ExitStack(), None, ACCOUNT, False, False))
+        self.audit = opened_log(given, database)
         self.plane.trace_with(Tracer(True, self.audit, observers.failed))
 
     def renew_tables(self) -> dict[str, list[Json]]:
@@ -276,7 +274,6 @@ class Watched(Side):
 
     def end(self) -> Iterator[str]:
         """End the onlookers; what is wrong with what they saw."""
-        assert self.audit is not None
         self.audit.close()
         self.recording.end()
         self.costs.__exit__(None, None, None)

@@ -14,7 +14,7 @@ from hashrange.database import Database
 from hashrange.files.durable import write_durably
 from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
-from hashrange_access.audit import AuditLog
+from hashrange_access.audit.log import AuditLog
 from hashrange_access.keys import sealing
 
 ROOT = Path(__file__).parents[2]

@@ -28,7 +28,8 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
-from hashrange_access.judging import Gate, guard
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
 
 EVENTS = {

@@ -22,9 +22,10 @@ from starlette.responses import Response
 from hashrange.server.admin.application import Endpoint, json, read_json
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.roles import ADMIN
-from hashrange_access.judging import Gate
-from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError
+from hashrange_access.judging.gate import Gate
+from hashrange_access.keys.keyring import Keyring, KeyringError, NoSuchKey
 from hashrange_access.keys.records import StoredKey
+from hashrange_access.keys.sealing import VaultError
 
 T = TypeVar("T")
 

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hashrange_access.policies import Policy, PolicyError, Principal, parse
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.requests import Principal
 
 DURATION_SECONDS_DEFAULT: Final = 3_600
 DURATION_SECONDS_MAX: Final = 12 * 3_600

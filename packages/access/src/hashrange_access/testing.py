@@ -10,10 +10,11 @@ from typing import Any
 import orjson
 
 from hashrange.database import Database
-from hashrange_access.judging import Identified
-from hashrange_access.policies import Principal, Uses, parse
-from hashrange_access.policies.requests import root_arn
-from hashrange_access.users import Identity
+from hashrange_access.judging.judge import Identified
+from hashrange_access.policies.documents import parse
+from hashrange_access.policies.requests import Principal, root_arn
+from hashrange_access.policies.suggesting import Uses
+from hashrange_access.roles import Identity
 
 
 class Policy:

@@ -37,17 +37,20 @@ place: a misspelled `boundary` must not pass for none.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from hashrange.files import regular
 from hashrange.server.admin.roles import OPERATOR_ROLES
 from hashrange_access import plain_yaml
-from hashrange_access.policies import Policy, PolicyError, Principal, parse
-from hashrange_access.policies.requests import root_arn
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.requests import Principal, root_arn
 from hashrange_access.roles import (
     DURATION_SECONDS_DEFAULT,
     DURATION_SECONDS_MAX,
@@ -61,15 +64,6 @@ FILE_BYTES_MAX: Final = 16 * 1024 * 1024
 """The most bytes of a users file; 20,000 users with a group and a key each take 2.5 MB."""
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)
-_ID: Final = re.compile(r"\w{4,128}", re.ASCII)
-_SECONDS: Final = re.compile(r"[0-9]{1,6}")
-_SECRET_CHARS_MIN: Final = 8
-_RATE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
-
-
-Node = Mapping[str, Any]
-
-__all__ = ["Identity", "Users", "UsersError", "documents_of", "load", "parsed", "read", "root_of", "user_arn"]
 
 
 class UsersError(ValueError):
@@ -109,246 +103,232 @@ def root_of(account: str) -> Identity:
     return Identity(Principal(root_arn(account), account, "Account", user_id=account))
 
 
-def load(path: Path) -> Users:
-    """The users of a file. Raises `UsersError`; OSError if it cannot be read; ImportError without PyYAML."""
-    return read(parsed(regular.read(path, FILE_BYTES_MAX).decode()))
+# -- The objects of the file --------------------------------------------------------------------------------
+
+Kind = TypeVar("Kind", bound=Struct)
+_Text = Annotated[str, Meta(min_length=1)]
 
 
-def parsed(text: str) -> Any:
-    """The content of YAML or JSON, whose scalars all stay text. Raises `UsersError`; ImportError without
-    PyYAML."""
+class _Object(Struct, forbid_unknown_fields=True):
+    """An object of the file. What stands under a name is read by itself, so that errors say the name."""
+
+
+class _File(_Object):
+    accounts: dict[str, Any] = {}
+
+
+class _Account(_Object):
+    policies: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
+    users: dict[str, Any] = {}
+    roles: dict[str, Any] = {}
+    root: Any = None
+
+
+class _Group(_Object):
+    policies: list[Any] = []
+
+
+class _Root(_Object):
+    keys: list[Any] = []
+
+
+class _User(_Group):
+    groups: list[str] = []
+    boundary: Any = None
+    tags: dict[str, str] = {}
+    keys: list[Any] = []
+    requests_per_second: Annotated[str, Meta(pattern=r"\A(?=.*[1-9])[0-9]{1,9}(\.[0-9]{1,6})?\Z")] = ""
+    admin: Annotated[str, Meta(pattern=rf"\A({'|'.join(OPERATOR_ROLES)})\Z")] = ""
+
+
+class _Role(_Group):
+    boundary: Any = None
+    tags: dict[str, str] = {}
+    trust: Any = None
+    max_session_duration: Annotated[str, Meta(pattern=r"\A[0-9]{1,6}\Z")] = str(DURATION_SECONDS_DEFAULT)
+    sessions: list[Any] = []
+
+
+class _Key(_Object, kw_only=True):
+    id: Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_]{4,128}\Z")]
+    secret: Annotated[str, Meta(min_length=8)]
+    token: _Text = ""
+    expires: _Text = ""
+
+
+class _Session(_Key, kw_only=True):
+    name: _Text
+    token: _Text
+    policies: list[Any] | None = None
+
+
+_MUST_BE: Final = {
+    "admin": f"one of {', '.join(OPERATOR_ROLES)}",
+    "expires": "a time in ISO 8601",
+    "id": "a key id: 4 to 128 letters and digits",
+    "max_session_duration": f"a number of seconds from {DURATION_SECONDS_DEFAULT} to {DURATION_SECONDS_MAX}",
+    "requests_per_second": "a number above 0",
+    "secret": "a text of at least 8 characters",
+    "tags": "an object whose values are texts",
+    "Expected `array": "a list",
+    "Expected `object": "an object with names and values",
+    "Expected `str": "a text",
+}
+"""What the values of members must be, by their names or by the errors of msgspec."""
+_FAULT: Final = re.compile(
+    r"unknown field `(?P<unknown>.*)`|required field `(?P<missing>.*)`|"
+    r"(?P<expected>Expected `[a-z]+).*? at `\$\.(?P<member>\w+)",
+    re.DOTALL,
+)
+
+
+def _object(kind: type[Kind], given: Any, where: str) -> Kind:
+    """An object of the file, which stands at the place `where`. Raises `UsersError`."""
+    given = {} if given is None or given == "" else given
     try:
-        return plain_yaml.parsed(text)
-    except plain_yaml.YamlError as error:
-        raise UsersError(str(error)) from error
+        return convert(given, kind)
+    except ValidationError as error:
+        fault = _FAULT.match(str(error).removeprefix("Object contains ").removeprefix("Object missing "))
+    if fault is None:
+        raise UsersError(f"{where} must be an object with names and values")
+    if fault["member"] is not None:
+        raise _wrong(fault["member"], given[fault["member"]], where, fault["expected"])
+    if fault["missing"] is not None:
+        raise UsersError(f"{where} needs `{fault['missing']}`, a text")
+    known = ", ".join(sorted(kind.__struct_fields__))
+    raise UsersError(f"{where}: {fault['unknown']!r} is not known; it may have {known}")
+
+
+def _wrong(member: str, value: Any, where: str, expected: str = "") -> UsersError:
+    """The error for the value of a member. A secret is not shown."""
+    shown = f", not {value!r}" if isinstance(value, str) and member not in ("secret", "token") else ""
+    return UsersError(f"{where}.{member} must be {_MUST_BE.get(member) or _MUST_BE[expected]}{shown}")
+
+
+# -- Reading ------------------------------------------------------------------------------------------------
+
+
+def load(path: Path) -> Users:
+    """The users of a file. Raises ValueError if it cannot be used; OSError if it cannot be read; ImportError
+    without PyYAML."""
+    return read(plain_yaml.parsed(regular.read(path, FILE_BYTES_MAX).decode()))
 
 
 def read(document: Any) -> Users:
     """The users of a decoded document. Raises `UsersError`."""
-    accounts = _node(_node(document, "the file", {"accounts"}).get("accounts", {}), "accounts", None)
+    accounts = _object(_File, document, "the file").accounts
     if not accounts:
         raise UsersError("the file names no accounts: it begins with `accounts:`")
     users = Users(accounts=tuple(accounts))
     for account, content in accounts.items():
         if not _ACCOUNT.fullmatch(account):
             raise UsersError(f"accounts: {account!r} is not an account id, which has 12 digits")
-        members = _node(content, account, {"policies", "groups", "users", "roles", "root"})
-        _Account(account, members, users).read()
+        _Reader(account, users).read(_object(_Account, content, account))
     return users
 
 
-def documents_of(document: Any) -> list[tuple[str, Any]]:
-    """The policy documents in a users file, sound or not, with the names of their places."""
-    found: list[tuple[str, Any]] = []
-    stack: list[tuple[str, Any]] = [("", document)]
-    while stack:
-        where, value = stack.pop()
-        if isinstance(value, list):
-            stack += [(f"{where}[{place}]", member) for place, member in enumerate(value, 1)]
-        elif isinstance(value, dict):
-            if "Statement" in value:
-                found.append((where, value))
-            else:
-                stack += [(f"{where}.{name}".lstrip("."), member) for name, member in value.items()]
-    return sorted(found, key=lambda place: place[0])
+class _Reader:
+    """Reads an account into `users`."""
 
-
-class _Account:
-    """Reads one account into `users`."""
-
-    def __init__(self, account: str, content: Node, users: Users) -> None:
+    def __init__(self, account: str, users: Users) -> None:
         self._account = account
-        self._content = content
         self._users = users
-        self._policies = {
-            name: self._document(name, document, f"{account}.policies.{name}")
-            for name, document in self._named("policies").items()
-        }
-        for name, policy in self._policies.items():
-            users.policies[f"arn:aws:iam::{account}:policy/{name}"] = policy
+        self._policies: dict[str, Policy] = {}
+        self._groups: dict[str, tuple[Policy, ...]] = {}
 
-    def read(self) -> None:
-        account = self._account
-        groups = {
-            name: self._list_of_policies(_node(group, f"group {name}", {"policies"}), f"group {name}")
-            for name, group in self._named("groups").items()
-        }
-        for name, user in self._named("users").items():
-            self._user(name, user, groups, f"{account}.users.{name}")
-        for name, role in self._named("roles").items():
-            self._role(name, role, f"{account}.roles.{name}")
-        if "root" in self._content:
-            root = _node(self._content["root"], f"{account}.root", {"keys"})
-            for key in _keys(root, f"{account}.root"):
-                self._users.add(key, root_of(account))
+    def read(self, content: _Account) -> None:
+        for member, named, add in (
+            ("policies", content.policies, self._add_policy),
+            ("groups", content.groups, self._add_group),
+            ("users", content.users, self._add_user),
+            ("roles", content.roles, self._add_role),
+        ):
+            where = f"{self._account}.{member}"
+            for name, given in named.items():
+                if not _NAME.fullmatch(name):
+                    raise UsersError(
+                        f"{where}: {name!r} is not a name; it may have letters, digits and +=,.@_-"
+                    )
+                add(name, given, f"{where}.{name}")
+        where = f"{self._account}.root"
+        self._add_keys(_object(_Root, content.root, where).keys, root_of(self._account), where)
 
-    def _user(self, name: str, content: Any, groups: dict[str, tuple[Policy, ...]], where: str) -> None:
-        members = {"policies", "groups", "boundary", "tags", "keys", "requests_per_second", "admin"}
-        user = _node(content, where, members)
-        policies = self._list_of_policies(user, where)
-        for group in _list(user.get("groups", []), f"{where}.groups"):
-            if not isinstance(group, str) or group not in groups:
+    def _add_policy(self, name: str, given: Any, where: str) -> None:
+        policy = _document(parse, given, name, where)
+        self._policies[name] = self._users.policies[f"arn:aws:iam::{self._account}:policy/{name}"] = policy
+
+    def _add_group(self, name: str, given: Any, where: str) -> None:
+        self._groups[name] = self._listed(_object(_Group, given, where).policies, where)
+
+    def _add_user(self, name: str, given: Any, where: str) -> None:
+        user = _object(_User, given, where)
+        policies = self._listed(user.policies, where)
+        for group in user.groups:
+            if group not in self._groups:
                 raise UsersError(f"{where}.groups: there is no group {group!r}")
-            policies += groups[group]
-        tags = _tags(user, where)
-        account = self._account
-        principal = Principal(
-            user_arn(account, name), account, "User", name=name, user_id=name, tags=tags
-        )
+            policies += self._groups[group]
+        arn = user_arn(self._account, name)
         identity = Identity(
-            principal,
+            Principal(arn, self._account, "User", name=name, user_id=name, tags=user.tags),
             policies,
             self._boundary(user, where),
-            requests_per_second=_rate(user, where),
-            operates=_role(user, where),
+            requests_per_second=float(user.requests_per_second) if user.requests_per_second else None,
+            operates=user.admin,
         )
-        self._users.people[principal.arn] = identity
-        for key in _keys(user, where):
-            self._users.add(key, identity)
+        self._users.people[arn] = identity
+        self._add_keys(user.keys, identity, where)
 
-    def _role(self, name: str, content: Any, where: str) -> None:
-        members = {"policies", "boundary", "tags", "sessions", "trust", "max_session_duration"}
-        node = _node(content, where, members)
-        role = Role(
-            self._account,
-            name,
-            self._list_of_policies(node, where),
-            self._boundary(node, where),
-            _tags(node, where),
-            self._trust(node, f"{where}.trust"),
-            _duration(node, f"{where}.max_session_duration"),
-        )
+    def _add_role(self, name: str, given: Any, where: str) -> None:
+        content = _object(_Role, given, where)
+        seconds = int(content.max_session_duration)
+        if not DURATION_SECONDS_DEFAULT <= seconds <= DURATION_SECONDS_MAX:
+            raise _wrong("max_session_duration", content.max_session_duration, where)
+        trust = content.trust
+        if trust is not None:
+            trust = _document(parse_trust, trust, "the role's trust policy", f"{where}.trust")
+        policies, boundary = self._listed(content.policies, where), self._boundary(content, where)
+        role = Role(self._account, name, policies, boundary, content.tags, trust, seconds)
         self._users.roles[role.arn] = role
-        for place, given in enumerate(_list(node.get("sessions", []), f"{where}.sessions"), 1):
-            here = f"{where}, session {place}"
-            session = _node(given, here, {"name", "id", "secret", "token", "expires", "policies"})
-            session_name = _text(session, "name", here)
-            key = _key(session, here)
-            if not key.token:
-                raise UsersError(f"{here} has no token: the keys of a session have one")
-            limits = self._list_of_policies(session, here) if "policies" in session else None
-            self._users.add(key, role.session(session_name, limits))
+        for place, one in enumerate(content.sessions, 1):
+            here = f"{where}.sessions[{place}]"
+            session = _object(_Session, one, here)
+            limits = None if session.policies is None else self._listed(session.policies, here)
+            self._users.add(_key(session, here), role.session(session.name, limits))
 
-    def _trust(self, content: Node, where: str) -> Policy | None:
-        if "trust" not in content:
-            return None
-        try:
-            return parse_trust(content["trust"], name="the role's trust policy")
-        except PolicyError as error:
-            raise UsersError(f"{where}: {error}") from error
+    def _add_keys(self, keys: list[Any], identity: Identity, where: str) -> None:
+        for place, given in enumerate(keys, 1):
+            here = f"{where}.keys[{place}]"
+            self._users.add(_key(_object(_Key, given, here), here), identity)
 
-    def _boundary(self, content: Node, where: str) -> tuple[Policy, ...] | None:
-        if "boundary" not in content:
-            return None
-        return (self._policy(content["boundary"], f"{where}.boundary"),)
+    def _boundary(self, content: _User | _Role, where: str) -> tuple[Policy, ...] | None:
+        given = content.boundary
+        return None if given is None else (self._policy(given, f"{where}.boundary"),)
 
-    def _list_of_policies(self, content: Node, where: str) -> tuple[Policy, ...]:
-        listed = _list(content.get("policies", []), f"{where}.policies")
-        return tuple(self._policy(given, f"{where}.policies") for given in listed)
+    def _listed(self, policies: list[Any], where: str) -> tuple[Policy, ...]:
+        return tuple(self._policy(given, f"{where}.policies") for given in policies)
 
     def _policy(self, given: Any, where: str) -> Policy:
         if not isinstance(given, str):
-            return self._document(f"the policy of {where}", given, where)
+            return _document(parse, given, f"the policy of {where}", where)
         if given not in self._policies:
             raise UsersError(f"{where}: the account has no policy {given!r}")
         return self._policies[given]
 
-    def _document(self, name: str, document: Any, where: str) -> Policy:
-        try:
-            return parse(document, name=name)
-        except PolicyError as error:
-            raise UsersError(f"{where}: {error}") from error
 
-    def _named(self, member: str) -> Node:
-        where = f"{self._account}.{member}"
-        content = _node(self._content.get(member, {}), where, None)
-        for name in content:
-            if not _NAME.fullmatch(name):
-                raise UsersError(f"{where}: {name!r} is not a name; it may have letters, digits and +=,.@_-")
-        return content
+def _document(read_it: Callable[..., Policy], document: Any, name: str, where: str) -> Policy:
+    try:
+        return read_it(document, name=name)
+    except PolicyError as error:
+        raise UsersError(f"{where}: {error}") from error
 
 
-def _keys(content: Node, where: str) -> list[Key]:
-    listed = _list(content.get("keys", []), f"{where}.keys")
-    return [
-        _key(_node(key, f"{where}.keys", {"id", "secret", "token", "expires"}), f"{where}.keys")
-        for key in listed
-    ]
-
-
-def _key(content: Node, where: str) -> Key:
-    key_id, secret = _text(content, "id", where), _text(content, "secret", where)
-    if not _ID.fullmatch(key_id):
-        raise UsersError(f"{where}: {key_id!r} is not a key id, which has 4 to 128 letters and digits")
-    if len(secret) < _SECRET_CHARS_MIN:
-        raise UsersError(f"{where}: the secret of {key_id} has fewer than {_SECRET_CHARS_MIN} characters")
+def _key(content: _Key, where: str) -> Key:
     expires = None
-    if "expires" in content:
-        text = _text(content, "expires", where)
+    if content.expires:
         try:
-            moment = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(content.expires)
         except ValueError:
-            raise UsersError(f"{where}.expires: {text!r} is not a time in ISO 8601") from None
+            raise _wrong("expires", content.expires, where) from None
         expires = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
-    return Key(key_id, secret, _text(content, "token", where) if "token" in content else "", expires)
-
-
-def _duration(content: Node, where: str) -> int:
-    """The longest time that a session of a role may last, in seconds."""
-    text = content.get("max_session_duration", str(DURATION_SECONDS_DEFAULT))
-    least, most = DURATION_SECONDS_DEFAULT, DURATION_SECONDS_MAX
-    if not isinstance(text, str) or not _SECONDS.fullmatch(text) or not least <= int(text) <= most:
-        raise UsersError(f"{where}: {text!r} is not a number of seconds from {least} to {most}")
-    return int(text)
-
-
-def _rate(content: Node, where: str) -> float | None:
-    """The most requests per second of a user; None if there is no limit."""
-    if "requests_per_second" not in content:
-        return None
-    text = content["requests_per_second"]
-    if not isinstance(text, str) or not _RATE.fullmatch(text) or float(text) <= 0:
-        raise UsersError(f"{where}.requests_per_second: {text!r} is not a number above 0")
-    return float(text)
-
-
-def _role(content: Node, where: str) -> str:
-    """The role of a user on the admin plane, "" for none."""
-    role = content.get("admin", "")
-    if "admin" in content and role not in OPERATOR_ROLES:
-        raise UsersError(f"{where}.admin: {role!r} is none of {', '.join(OPERATOR_ROLES)}")
-    return str(role)
-
-
-def _tags(content: Node, where: str) -> Mapping[str, str]:
-    tags = _node(content.get("tags", {}), f"{where}.tags", None)
-    for name in tags:
-        if not isinstance(tags[name], str):
-            raise UsersError(f"{where}.tags.{name} must be a text")
-    return tags
-
-
-def _text(content: Node, member: str, where: str) -> str:
-    value = content.get(member)
-    if not isinstance(value, str) or not value:
-        raise UsersError(f"{where} needs `{member}`, a text")
-    return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise UsersError(f"{where} must be a list")
-    return value
-
-
-def _node(value: Any, where: str, members: set[str] | None) -> Node:
-    """An object with no other members than these (None: any)."""
-    if value is None or value == "":
-        value = {}
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise UsersError(f"{where} must be an object with names and values")
-    others = [] if members is None else [name for name in value if name not in members]
-    if others:
-        known = ", ".join(sorted(members or ()))
-        raise UsersError(f"{where}: {others[0]!r} is not known; it may have {known}")
-    return value
+    return Key(content.id, content.secret, content.token, expires)

@@ -24,12 +24,14 @@ from click.testing import CliRunner, Result
 
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.cli.serving.protection import audit_of
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange_access.audit import AuditError, AuditLog, log
-from hashrange_access.judging import Gate, guard
+from hashrange_access.audit import log
+from hashrange_access.audit.log import AuditError, AuditLog
+from hashrange_access.commands.serving import opened_log
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
 from serving import serving
 
@@ -65,7 +67,7 @@ USERS = {
 
 
 def hashed(key: Any) -> str:
-    """The hash as docs/audit.md describes it."""
+    """The hash as packages/access/docs/audit.md describes it."""
     return hashlib.sha256(orjson.dumps(dict(sorted(key.items())))).hexdigest()
 
 
@@ -92,9 +94,7 @@ def opened(path: Path, database: Database | None = None, **more: Any) -> AuditLo
     """A log, which must be closed."""
     given = {"audit_log": path, "audit_log_bytes": 1_000_000, "audit_log_files": 3, **more}
     if database is not None:
-        made = audit_of(given, database)
-        assert made is not None
-        return made
+        return opened_log(given, database)
     made = AuditLog(
         path,
         lambda: 1_767_225_600.0,

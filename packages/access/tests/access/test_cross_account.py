@@ -20,10 +20,13 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange_access.judging import Gate, Identified, guard
 from hashrange_access.judging.accounts import CROSS_ACCOUNT
-from hashrange_access.policies import Principal
-from hashrange_access.users import Identity, read
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judge import Identified
+from hashrange_access.judging.judging import guard
+from hashrange_access.policies.requests import Principal
+from hashrange_access.roles import Identity
+from hashrange_access.users import read
 
 OWNER, GUEST, THIRD = "111111111111", "222222222222", "333333333333"
 ARN = f"arn:aws:dynamodb:us-east-1:{OWNER}:table/scores"

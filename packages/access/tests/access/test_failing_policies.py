@@ -12,7 +12,9 @@ from botocore.exceptions import ClientError
 from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange_access.judging import Gate, guard, judge
+from hashrange_access.judging import judge, judging
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.signatures import Verifier
 from hashrange_access.users import read
 from watched import fail
@@ -21,14 +23,21 @@ USER = {"keys": [{"id": "AKIDU", "secret": "secret-of-u"}]}
 USERS = read({"accounts": {"000000000000": {"users": {"u": USER}}}})
 
 
-@pytest.mark.parametrize("part", ["verify", "acts", "evaluate"])
+@pytest.mark.parametrize(
+    ("holder", "part"), [(Verifier, "verify"), (judging, "acts"), (judge, "evaluate")]
+)
 @pytest.mark.parametrize(("strict", "status"), [(False, 200), (True, 500)])
 def test_policies_that_only_look_on_refuse_nothing_when_they_fail(
-    part: str, strict: bool, status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    holder: object,
+    part: str,
+    strict: bool,
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     with Database.in_memory() as database:
         guard(database, Gate(USERS, SystemClock().now, strict=strict))
-        monkeypatch.setattr(Verifier if part == "verify" else judge, part, fail)
+        monkeypatch.setattr(holder, part, fail)
         with running(database) as endpoint:
             assert status_of(endpoint) == status
     assert "ZeroDivisionError" in caplog.text

@@ -25,7 +25,8 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.settings import Settings
-from hashrange_access.judging import Gate, guard
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
 from serving import serving
 

@@ -18,9 +18,10 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Caller
 from hashrange.operations.policies import documents
 from hashrange.settings import Settings
-from hashrange_access.judging import Identified
-from hashrange_access.policies import Principal, parse
-from hashrange_access.users import Identity
+from hashrange_access.judging.judge import Identified
+from hashrange_access.policies.documents import parse
+from hashrange_access.policies.requests import Principal
+from hashrange_access.roles import Identity
 from hostile.seeds import CREATE_MAIN, CREATE_OTHER, CREATE_PLAIN, MAIN, REQUESTS, stream_requests
 
 ACCOUNT = "000000000000"

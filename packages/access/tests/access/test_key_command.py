@@ -21,8 +21,10 @@ from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange_access.directory import Directory
-from hashrange_access.judging import Gate, guard
-from hashrange_access.keys import Keyring, sealing
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
+from hashrange_access.keys import sealing
+from hashrange_access.keys.keyring import Keyring
 from hashrange_access.users import read
 from serving import serving
 

@@ -14,8 +14,9 @@ import pytest
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
 from hashrange_access.directory import Directory
-from hashrange_access.keys import Keyring, KeyringError, NoSuchKey, VaultError, records, sealing
-from hashrange_access.keys.sealing import Vault
+from hashrange_access.keys import records, sealing
+from hashrange_access.keys.keyring import Keyring, KeyringError, NoSuchKey
+from hashrange_access.keys.sealing import Vault, VaultError
 from hashrange_access.users import read
 
 ACCOUNT = "123456789012"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hashrange_access.judging.known import KNOWN_KEYS
-from hashrange_access.policies import lint
+from hashrange_access.policies.linting import lint
 
 TABLE = "arn:aws:dynamodb:us-west-2:123456789012:table/GameScores"
 KNOWN = frozenset({"getitem", "query", "scan"})

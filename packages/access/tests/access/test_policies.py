@@ -8,17 +8,11 @@ from typing import Any
 import pytest
 
 from hashrange.operations.policies.operators import OPERATORS as NAMES
-from hashrange_access.policies import (
-    Attached,
-    Decision,
-    Policy,
-    PolicyError,
-    Principal,
-    Request,
-    evaluate,
-    parse,
-)
 from hashrange_access.policies.conditions import OPERATORS
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.evaluation import Attached, Decision, evaluate
+from hashrange_access.policies.requests import Principal, Request
 
 ACCOUNT = "123456789012"
 OTHER = "444455556666"

@@ -12,8 +12,9 @@ from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database
 from hashrange.errors import AccessDeniedException
 from hashrange_access.judging.judge import Identified
-from hashrange_access.policies import Principal, parse
-from hashrange_access.users import Identity
+from hashrange_access.policies.documents import parse
+from hashrange_access.policies.requests import Principal
+from hashrange_access.roles import Identity
 from hostile.seeds import CREATE_MAIN, MAIN
 
 ACCOUNT = "000000000000"

@@ -22,11 +22,14 @@ from hashrange.database import Database
 from hashrange.server import running
 from hashrange.settings import Settings
 from hashrange_access.directory import Directory
-from hashrange_access.judging import Gate
-from hashrange_access.keys import Keyring, sealing
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
+from hashrange_access.keys import sealing
+from hashrange_access.keys.keyring import Keyring
 from hashrange_access.keys.sealing import Vault
-from hashrange_access.policies import PolicyError
-from hashrange_access.sts import Tokens, tokens
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.sts import tokens
+from hashrange_access.sts.tokens import Tokens
 from hashrange_access.users import read
 
 ACCOUNT, OTHER = "123456789012", "210987654321"
@@ -120,7 +123,7 @@ class Site:
         self.gate = Gate(
             self.directory, lambda: now() + self.later, strict=strict, tokens=tokens, keyring=self.keyring
         )
-        database.interest.judge(self.gate)
+        guard(database, self.gate)
         self.url = ""
 
 

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 import hashrange
 from hashrange.cli import main
 from hashrange_access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
-from hashrange_access.policies import Uses, lint
+from hashrange_access.policies.linting import lint
+from hashrange_access.policies.suggesting import Uses
 
 TABLE = "arn:aws:dynamodb:us-east-1:000000000000:table/scores"
 INDEX = f"{TABLE}/index/by-game"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hashrange_access.plain_yaml import YamlError
 from hashrange_access.users import UsersError, load, read
 
 FILE = """
@@ -76,8 +77,8 @@ def test_users_without_keys_roles_and_policies_are_known_by_their_arns() -> None
             "it has Resource, but a trust policy is about its role",
         ),
         ({"trust": "everybody"}, "a policy document is a JSON object, not a string"),
-        ({"max_session_duration": "3599"}, "'3599' is not a number of seconds from 3600 to 43200"),
-        ({"max_session_duration": "an hour"}, "'an hour' is not a number of seconds"),
+        ({"max_session_duration": "3599"}, "must be a number of seconds from 3600 to 43200"),
+        ({"max_session_duration": "an hour"}, "a number of seconds from 3600 to 43200, not 'an hour'"),
     ],
 )
 def test_wrong_roles(role: dict[str, Any], text: str) -> None:
@@ -125,17 +126,29 @@ def user(**content: Any) -> dict[str, Any]:
         (user(boundry="x"), "'boundry' is not known"),
         (user(boundary="x"), "the account has no policy 'x'"),
         (user(groups=["x"]), "there is no group 'x'"),
-        (user(policies="x"), "policies must be a list"),
+        (user(policies="x"), "123456789012.users.alice.policies must be a list, not 'x'"),
+        (user(policies={}), "123456789012.users.alice.policies must be a list"),
+        (user(groups=[[]]), "alice.groups must be a text"),
+        (user(tags={"team": ["red"]}), "alice.tags must be an object whose values are texts"),
+        (user(boundary=""), "alice.boundary: the account has no policy ''"),
+        (user(admin=""), "alice.admin must be one of read, write, admin, not ''"),
+        (user(keys="x"), "alice.keys must be a list"),
+        (user(keys=["x"]), "alice.keys[1] must be an object"),
+        (account(users=[]), "123456789012.users must be an object with names and values"),
+        (account(users={"alice": []}), "123456789012.users.alice must be an object"),
         (user(policies=[{"Statement": []}]), "Statement must be"),
-        (user(keys=[{"id": "AKID"}]), "needs `secret`"),
-        (user(keys=[{"id": "A/ID", "secret": "long-enough"}]), "'A/ID' is not a key id"),
-        (user(keys=[{"id": "AKID", "secret": "short"}]), "fewer than 8 characters"),
-        (user(keys=[{"id": "AKID", "secret": "long-enough", "expires": "soon"}]), "'soon' is not a time"),
+        (user(keys=[{"id": "AKID"}]), "alice.keys[1] needs `secret`"),
+        (user(keys=[{"id": "A/ID", "secret": "long-enough"}]), "alice.keys[1].id must be a key id: 4 to 128"),
+        (user(keys=[{"id": "AKID", "secret": "short"}]), "secret must be a text of at least 8 characters"),
+        (user(keys=[{"id": "AKID", "secret": "long-enough", "expires": "soon"}]), "in ISO 8601, not 'soon'"),
+        (user(keys=[{"id": "AKID", "secret": "long-enough", "expires": ""}]), "expires must be a time"),
+        (user(keys=[{"id": "AKID", "secret": "long-enough", "token": ""}]), "token must be a text"),
+        (user(keys=[{"id": "AKID", "secret": "long-enough", "key": "x"}]), "[1]: 'key' is not known"),
         (user(keys=[{"id": "AKID", "secret": "long-enough"}] * 2), "the key AKID is given twice"),
         (account(users={"a/b": {}}), "'a/b' is not a name"),
         (
             account(roles={"r": {"sessions": [{"name": "n", "id": "AKID", "secret": "long-enough"}]}}),
-            "has no token",
+            "r.sessions[1] needs `token`",
         ),
     ],
 )
@@ -151,5 +164,5 @@ def test_what_is_wrong_in_a_file(document: Any, text: str) -> None:
 def test_a_file_that_is_not_sound_yaml(content: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "users.yaml"
     path.write_text(content)
-    with pytest.raises(UsersError, match=text):
+    with pytest.raises(YamlError, match=text):
         load(path)

@@ -16,7 +16,8 @@ from hashrange_access import plain_yaml
 from hashrange_access import users as access_users
 from hashrange_access.commands.watching import Watcher
 from hashrange_access.directory import Directory
-from hashrange_access.keys import Keyring, sealing
+from hashrange_access.keys import sealing
+from hashrange_access.keys.keyring import Keyring
 from hashrange_access.users import Users, load, read
 
 ACCOUNT = "123456789012"

@@ -14,10 +14,12 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.operations import REGISTRY
 from hashrange.protocol import Call, Wire
-from hashrange_access.judging import Gate, guard
-from hashrange_access.policies import Principal
+from hashrange_access.judging.gate import Gate
+from hashrange_access.judging.judging import guard
+from hashrange_access.policies.requests import Principal
+from hashrange_access.roles import Identity
 from hashrange_access.signatures import Key, Verifier
-from hashrange_access.users import Identity, Users
+from hashrange_access.users import Users
 
 CHANGES_OF_ONE = 200
 _SHOWN_MAX = 20
@@ -51,7 +53,8 @@ def attack(
     verifier = Verifier(keys, lambda: time[0])
     with Database.in_memory() as database:
         guard(database, Gate(_users(keys), lambda: time[0], strict=True))
-        wire = Wire(region="us-east-1", account_id="0" * 12, operations=REGISTRY, interest=database.interest)
+        observers = database.observers
+        wire = Wire(region="us-east-1", account_id="0" * 12, operations=REGISTRY, observers=observers)
         other = any_request(random)
         genuine = any_request(random)
         for count in range(number):

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from hashrange_access.policies import Attached, Decision, Policy, Principal, Request, evaluate, parse
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.evaluation import Attached, Decision, evaluate
+from hashrange_access.policies.requests import Principal, Request
 from judges.cases import ACCOUNT, ROLE, Case, Json, random_case
 from judges.known import reason
 from judges.outside import Verdict, decide

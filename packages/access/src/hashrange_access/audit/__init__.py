@@ -5,7 +5,3 @@
 
 The log never has a value of an item, nor a secret. Of a key it has the hash.
 """
-
-from hashrange_access.audit.log import AuditError, AuditLog
-
-__all__ = ["AuditError", "AuditLog"]

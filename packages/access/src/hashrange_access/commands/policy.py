@@ -11,21 +11,15 @@ import orjson
 
 from hashrange_access.judging.judge import WOULD_REFUSE
 from hashrange_access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
-from hashrange_access.policies import (
-    Attached,
-    Finding,
-    Policy,
-    PolicyError,
-    Principal,
-    Request,
-    Uses,
-    evaluate,
-    lint,
-    parse,
-)
-from hashrange_access.policies.requests import principal_keys
-from hashrange_access.roles import with_resource
-from hashrange_access.users import Identity, UsersError, documents_of, parsed, read
+from hashrange_access.plain_yaml import YamlError, parsed
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.evaluation import Attached, evaluate
+from hashrange_access.policies.linting import Finding, lint
+from hashrange_access.policies.requests import Principal, Request, principal_keys
+from hashrange_access.policies.suggesting import Uses
+from hashrange_access.roles import Identity, with_resource
+from hashrange_access.users import UsersError, read
 
 _FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 
@@ -51,7 +45,7 @@ def lint_command(files: tuple[Path, ...], on_resource: bool) -> None:
                 read(document)
             except UsersError as error:
                 found.append(Finding("error", str(path), str(error)))
-            for name, held in documents_of(document):
+            for name, held in _documents_of(document):
                 found += _lint_trust(held, name) if name.endswith(".trust") else _lint(held, name)
         else:
             found += _lint(document, str(path), on_resource=on_resource)
@@ -213,5 +207,21 @@ def _policy(path: Path, *, on_resource: bool = False) -> Policy:
 def _document(path: Path) -> Any:
     try:
         return parsed(path.read_text(encoding="utf-8"))
-    except (UsersError, OSError, UnicodeDecodeError, ImportError) as error:
+    except (YamlError, OSError, UnicodeDecodeError, ImportError) as error:
         raise click.ClickException(f"{path} cannot be read: {error}") from error
+
+
+def _documents_of(document: Any) -> list[tuple[str, Any]]:
+    """The policy documents in a users file, sound or not, with the names of their places."""
+    found: list[tuple[str, Any]] = []
+    stack: list[tuple[str, Any]] = [("", document)]
+    while stack:
+        where, value = stack.pop()
+        if isinstance(value, list):
+            stack += [(f"{where}[{place}]", member) for place, member in enumerate(value, 1)]
+        elif isinstance(value, dict):
+            if "Statement" in value:
+                found.append((where, value))
+            else:
+                stack += [(f"{where}.{name}".lstrip("."), member) for name, member in value.items()]
+    return sorted(found, key=lambda place: place[0])

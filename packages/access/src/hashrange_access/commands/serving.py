@@ -23,9 +23,9 @@ from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
 
 if TYPE_CHECKING:
-    from hashrange_access.audit import AuditLog
+    from hashrange_access.audit.log import AuditLog
     from hashrange_access.judging.gate import Gate
-    from hashrange_access.keys import Vault
+    from hashrange_access.keys.sealing import Vault
     from hashrange_access.rates import Limiter
     from hashrange_access.users import Users
 
@@ -53,7 +53,7 @@ _OPTIONS: Final = (
         type=_FILE,
         metavar="FILE",
         help="Accounts, users, keys and policies; a file in YAML or JSON, which is read again when it "
-        "changes, see docs/access.md.  [default: none]",
+        "changes, see packages/access/docs/access.md.  [default: none]",
     ),
     option(
         "--key-file",
@@ -82,7 +82,7 @@ _OPTIONS: Final = (
         type=_FILE,
         metavar="FILE",
         help="Log of who did what, in lines of JSON. Keys of items are hashed, other values never "
-        "written; see docs/audit.md.  [default: none]",
+        "written; see packages/access/docs/audit.md.  [default: none]",
     ),
     option(
         "--audit-log-bytes",
@@ -125,41 +125,46 @@ class AccessPart(ServingPart):
 
     def begin(self, starting: Starting) -> None:
         """Judge and limit the requests to a database, and log who makes them. Raises ClickException."""
-        gate = gate_of(starting)
-        limiter = limiter_of(starting.given, has_users=gate is not None)
-        if gate is not None:
-            from hashrange_access.judging import guard
+        given, database = starting.given, starting.database
+        limiter = _limiter(given)
+        if given["auth"] == OFF:
+            _refuse_options_of_users(given)
+            if limiter is not None:
+                from hashrange_access.judging.gate import LimitingGate
 
-            gate.limiter = limiter
-            guard(starting.database, gate)
-        elif limiter is not None:
-            from hashrange_access.judging.gate import LimitingGate
+                database.observers.guard(LimitingGate(limiter))
+        else:
+            from hashrange_access.judging.judging import guard
 
-            starting.database.observers.guard(LimitingGate(limiter))
-        starting.audit = audit_of(starting)
+            guard(database, _gate(starting, limiter))
+        if given["audit_log"] is not None:
+            log = opened_log(given, database)
+            starting.stack.callback(log.close)
+            starting.audit = log
 
 
 PART: Final = AccessPart()
 
 
-def gate_of(starting: Starting) -> Gate | None:
-    """The gate of a server, None with --auth off; watches over the users and keys until the server ends.
-    Raises ClickException."""
-    given, database, stack = starting.given, starting.database, starting.stack
+def _refuse_options_of_users(given: Mapping[str, Any]) -> None:
+    for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
+        if given[name]:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} has no effect without --auth soft or --auth strict."
+            )
+
+
+def _gate(starting: Starting, limiter: Limiter | None) -> Gate:
+    """The gate of a server; watches over the users and keys until the server ends. Raises ClickException."""
+    given, database = starting.given, starting.database
     auth = given["auth"]
-    if auth == OFF:
-        for name in ("users", "key_file", "root_access_key_id", "root_secret_access_key"):
-            if given[name]:
-                raise click.UsageError(
-                    f"--{name.replace('_', '-')} has no effect without --auth soft or --auth strict."
-                )
-        return None
     # Imported here, because most servers have no users.
     from hashrange_access.commands.watching import Watcher
     from hashrange_access.directory import Directory
-    from hashrange_access.judging import Gate
-    from hashrange_access.keys import Keyring, VaultError
-    from hashrange_access.sts import Tokens
+    from hashrange_access.judging.gate import Gate
+    from hashrange_access.keys.keyring import Keyring
+    from hashrange_access.keys.sealing import VaultError
+    from hashrange_access.sts.tokens import Tokens
 
     def load() -> Users:
         return _users(given, starting.account_id, separate=database.settings.separate_accounts)
@@ -180,8 +185,16 @@ def gate_of(starting: Starting) -> Gate | None:
     # Signatures are compared with the machine's time, even if the database has another clock: clients sign
     # with theirs.
     tokens = Tokens(vault, directory)
-    gate = Gate(directory, now, strict=auth == STRICT, secure=starting.secure, tokens=tokens, keyring=keyring)
-    stack.callback(watcher.watch(directory, keyring))
+    gate = Gate(
+        directory,
+        now,
+        strict=auth == STRICT,
+        secure=starting.secure,
+        tokens=tokens,
+        keyring=keyring,
+        limiter=limiter,
+    )
+    starting.stack.callback(watcher.watch(directory, keyring))
     if given["users"] is not None:
         starting.reload = watcher.ask
     return gate
@@ -246,7 +259,7 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
         raise click.UsageError(
             f"--auth {auth} needs --users FILE, or a root key (HASHRANGE_ROOT_ACCESS_KEY_ID and "
             "HASHRANGE_ROOT_SECRET_ACCESS_KEY), or HASHRANGE_ADMIN_TOKEN, with which `hashrange key` makes "
-            "one: nobody has a key, and none can be made; see docs/access.md."
+            "one: nobody has a key, and none can be made; see packages/access/docs/access.md."
         )
     click.echo(
         "Nobody has a key yet: `hashrange key create --root`, with the token of the admin plane in "
@@ -255,12 +268,12 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
     )
 
 
-def limiter_of(given: Mapping[str, Any], *, has_users: bool) -> Limiter | None:
+def _limiter(given: Mapping[str, Any]) -> Limiter | None:
     """What limits the requests of keys, as --requests-per-second-max and the users file say."""
     per_second, burst = given["requests_per_second_max"], given["requests_burst"]
     if per_second == 0:
         raise click.UsageError("--requests-per-second-max is 0; without the option there is no limit.")
-    if per_second is None and not has_users:
+    if per_second is None and given["auth"] == OFF:
         if burst is not None:
             raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")
         return None
@@ -269,13 +282,9 @@ def limiter_of(given: Mapping[str, Any], *, has_users: bool) -> Limiter | None:
     return Limiter(per_second, burst, time.monotonic)
 
 
-def audit_of(starting: Starting) -> AuditLog | None:
-    """The audit log of --audit-log, which is open until the server ends. Raises ClickException."""
-    given, database = starting.given, starting.database
-    path = given["audit_log"]
-    if path is None:
-        return None
-    from hashrange_access.audit import AuditError, AuditLog
+def opened_log(given: Mapping[str, Any], database: Database) -> AuditLog:
+    """The log of --audit-log, which must be closed. Raises ClickException."""
+    from hashrange_access.audit.log import AuditError, AuditLog
 
     def key_names(table: str, caller: Caller) -> tuple[str, ...] | None:
         scope = scope_of(caller.account_id, caller.region, database.settings)
@@ -288,10 +297,9 @@ def audit_of(starting: Starting) -> AuditLog | None:
         return tuple(attribute.name for attribute in (*described.key.partition, *described.key.sort))
 
     bytes_max, files_max = given["audit_log_bytes"], given["audit_log_files"]
-    log = AuditLog(path, SystemClock().now, key_names, bytes_max=bytes_max, files_max=files_max)
+    log = AuditLog(given["audit_log"], SystemClock().now, key_names, bytes_max=bytes_max, files_max=files_max)
     try:
         log.open(__version__)
     except AuditError as error:
         raise click.ClickException(str(error)) from error
-    starting.stack.callback(log.close)
     return log

@@ -20,7 +20,7 @@ from hashrange.files import regular
 
 if TYPE_CHECKING:
     from hashrange_access.directory import Directory
-    from hashrange_access.keys import Keyring
+    from hashrange_access.keys.keyring import Keyring
     from hashrange_access.users import Users
 
 LOOK_SECONDS: Final = 1.0

@@ -1,4 +1,4 @@
-"""What a request does, for policies: actions on resources, each with its condition keys.
+"""What a request does, for policies: its acts.
 
 A batch is one action on each of its tables, with all its keys there; a transaction and a batch of statements
 are one action for each member. Sources: Service Authorization Reference, "Actions, resources, and condition
@@ -7,20 +7,14 @@ keys for Amazon DynamoDB"; Developer Guide, "Using IAM policy conditions for fin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from hashrange.operations.context import Request
 from hashrange.operations.targets import targets
-from hashrange.partiql import Prepared
-from hashrange.values import AttributeValue
+from hashrange_access.judging.act import EVERYTHING, Act, Attributes, Keys
 from hashrange_access.judging.attributes import attributes_of
 
-Attributes = Mapping[str, Any]
-Keys = dict[str, tuple[str, ...]]
-
-EVERYTHING: Final = "*"
 _ARN_MEMBERS: Final = (
     *("ResourceArn", "StreamArn", "BackupArn", "ExportArn", "ImportArn", "BulkOperationArn", "TableArn"),
 )
@@ -46,33 +40,6 @@ _MEMBERS: Final = {
 _GETS: Final = frozenset({"GetItem", "BatchGetItem"})
 _READS: Final = _GETS | {"Query", "Scan"}
 _WRITES: Final = frozenset({"PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"})
-
-
-@dataclass(frozen=True, slots=True)
-class StatementAct:
-    """What a statement adds to an act: the compiled statement, and its values by their names."""
-
-    prepared: Prepared
-    values: Mapping[str, AttributeValue]
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One action on one resource.
-
-    `table` is the name or the ARN by which a request names a table ("": it names none), `index` an index of
-    it. `resource` is another resource: an ARN, or the part of one that follows the account. `items` are the
-    items whose keys the action names, in full or by their keys; None: it names no key. `keys` are the
-    condition keys that do not depend on the table.
-    """
-
-    action: str
-    table: str = ""
-    index: str | None = None
-    resource: str = ""
-    items: tuple[Attributes, ...] | None = None
-    keys: Keys = field(default_factory=dict)
-    statement: StatementAct | None = None
 
 
 def acts(operation: str, request: Request) -> tuple[Act, ...]:

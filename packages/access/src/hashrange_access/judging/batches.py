@@ -7,18 +7,16 @@ BatchStatementError.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hashrange.errors import ServiceError
 from hashrange.operations.context import Answer, Caller, Context, Request, scope_of
 from hashrange.operations.statements import batch_execute_statement
 from hashrange.settings import Settings
 from hashrange.tables.items.capacity import NO_BILL
-from hashrange_access.judging.acts import Act
+from hashrange_access.judging.act import Act
+from hashrange_access.judging.judge import Judge
 from hashrange_access.judging.statements import statement_act
-
-if TYPE_CHECKING:
-    from hashrange_access.judging.judge import Judge
 
 DENIED = "AccessDenied"
 

@@ -19,11 +19,12 @@ from hashrange.server.admin.roles import ADMIN, SERVICE
 from hashrange_access.directory import Directory
 from hashrange_access.judging.judge import WOULD_REFUSE, Identified
 from hashrange_access.rates import Limiter
+from hashrange_access.roles import Identity
 from hashrange_access.signatures import Key, Verifier
-from hashrange_access.users import Identity, Users
+from hashrange_access.users import Users
 
 if TYPE_CHECKING:
-    from hashrange_access.keys import Keyring
+    from hashrange_access.keys.keyring import Keyring
     from hashrange_access.sts.tokens import Tokens
 
 _log = logging.getLogger("hashrange.access")
@@ -101,10 +102,11 @@ class Gate:
         secure: bool = False,
         tokens: Tokens | None = None,
         keyring: Keyring | None = None,
+        limiter: Limiter | None = None,
     ) -> None:
         self.directory = users if isinstance(users, Directory) else Directory(users)
         self.strict = strict
-        self.limiter: Limiter | None = None
+        self._limiter = limiter
         self.tokens = tokens
         self.keyring = keyring
         self._now = now
@@ -147,8 +149,8 @@ class Gate:
         """The caller, identified, and counted by the limiter. Raises as `identified`, and
         ThrottlingException."""
         caller = self.identified(caller, method, target, headers, body)
-        if self.limiter is not None:
-            self.limiter.take(caller)
+        if self._limiter is not None:
+            self._limiter.take(caller)
         return caller
 
     def identified(

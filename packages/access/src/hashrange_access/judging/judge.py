@@ -1,4 +1,4 @@
-"""Decides in the transaction of a request whether policies allow it: `judged`.
+"""Decides in the transaction of a request whether policies allow it: `Judge`.
 
 The decision is made where the request runs, because it needs the table: the attributes of its key, its tags
 and its policy. They are those that the request itself sees, so a policy that is changed at the same time
@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange.errors import AccessDeniedException
 from hashrange.operations.context import Caller, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader
@@ -30,19 +29,13 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import KeySchema, Table
 from hashrange.tables.streams import Left
 from hashrange.values import AttributeValue
-from hashrange_access.judging.acts import EVERYTHING, Act, Attributes, Keys, acts
-from hashrange_access.policies import (
-    Attached,
-    Decision,
-    Policy,
-    PolicyError,
-    Request,
-    Uses,
-    evaluate,
-    parse,
-)
-from hashrange_access.policies.requests import principal_keys
-from hashrange_access.users import Identity
+from hashrange_access.judging.act import EVERYTHING, Act, Attributes, Keys
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.evaluation import Attached, Decision, evaluate
+from hashrange_access.policies.requests import Request, principal_keys
+from hashrange_access.policies.suggesting import Uses
+from hashrange_access.roles import Identity
 
 _log = logging.getLogger("hashrange.access")
 
@@ -65,35 +58,6 @@ class Identified:
     keys: Mapping[str, tuple[str, ...]]
     refuses: bool = True
     uses: Uses | None = None
-
-
-def judged(
-    body: Callable[[Any], Any],
-    operation: str,
-    request: dict[str, Any],
-    caller: Caller,
-    settings: Settings,
-    now: float,
-    failed: Callable[[Exception], None] | None = None,
-) -> Callable[[Any], Any]:
-    """The body of a request, which first decides whether policies allow the request: it raises
-    AccessDeniedException. `now` is the time of the condition keys, in epoch seconds. `failed` is told, of a
-    request that is not to be refused, why it cannot be judged."""
-    judge = Judge(caller, settings, now, failed)
-    if operation == "BatchExecuteStatement":
-        from hashrange_access.judging.batches import judged_batch
-
-        return judged_batch(judge, body, request, caller, settings, now)
-    wanted = acts(operation, request)
-
-    def judged_body(reader: Any) -> Any:
-        for act in wanted:
-            refusal = judge.refusal(act, reader)
-            if refusal is not None:
-                raise AccessDeniedException(refusal)
-        return body(reader)
-
-    return judged_body
 
 
 class Judge:

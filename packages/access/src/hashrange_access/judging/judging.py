@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from hashrange.database import Database
+from hashrange.errors import AccessDeniedException
 from hashrange.observing.observer import Body, ObservedRequest, Observer
 from hashrange.operations.context import Operation
+from hashrange.settings import Settings
 from hashrange_access.judging.accounts import acting
+from hashrange_access.judging.acts import acts
 from hashrange_access.judging.gate import Gate
-from hashrange_access.judging.judge import judged
+from hashrange_access.judging.judge import Judge
 
 
 def guard(database: Database, gate: Gate) -> None:
@@ -63,9 +67,37 @@ class Judging(Observer):
             return body
         failed = None if identified.refuses else partial(self._observers.failed, self.name)
         try:
-            return judged(body, seen.operation, seen.request, seen.caller, self._settings, now, failed)
+            return _judged(body, seen, self._settings, now, failed)
         except Exception as error:
             if failed is None:
                 raise
             failed(error)
             return body
+
+
+def _judged(
+    body: Body,
+    seen: ObservedRequest,
+    settings: Settings,
+    now: float,
+    failed: Callable[[Exception], None] | None,
+) -> Body:
+    """The body of a request, which first decides whether policies allow the request: it raises
+    AccessDeniedException. `now` is the time of the condition keys, in epoch seconds. `failed` is told, of a
+    request that is not to be refused, why it cannot be judged."""
+    judge = Judge(seen.caller, settings, now, failed)
+    if seen.operation == "BatchExecuteStatement":
+        # Imported here, because most programs use no statements.
+        from hashrange_access.judging.batches import judged_batch
+
+        return judged_batch(judge, body, seen.request, seen.caller, settings, now)
+    wanted = acts(seen.operation, seen.request)
+
+    def judged_body(reader: Any) -> Any:
+        for act in wanted:
+            refusal = judge.refusal(act, reader)
+            if refusal is not None:
+                raise AccessDeniedException(refusal)
+        return body(reader)
+
+    return judged_body

@@ -17,7 +17,7 @@ from hashrange.partiql.access import plan
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Update
 from hashrange.tables.definitions.table import KeySchema
 from hashrange.values import AttributeValue
-from hashrange_access.judging.acts import Act, Keys, StatementAct
+from hashrange_access.judging.act import Act, Keys, StatementAct
 
 _RETURNED: Final = {
     "ALL OLD": "ALL_OLD",

@@ -4,8 +4,3 @@
     records   the stored keys
     keyring   makes, lists, disables, rotates and deletes the stored keys of a server
 """
-
-from hashrange_access.keys.keyring import Keyring, KeyringError, NoSuchKey
-from hashrange_access.keys.sealing import Vault, VaultError
-
-__all__ = ["Keyring", "KeyringError", "NoSuchKey", "Vault", "VaultError"]

@@ -24,9 +24,12 @@ from hashrange_access.directory import Directory
 from hashrange_access.keys import records
 from hashrange_access.keys.records import StoredKey
 from hashrange_access.keys.sealing import Seal, Vault, VaultError
-from hashrange_access.policies import PolicyError, Principal, parse
+from hashrange_access.policies.documents import parse
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.requests import Principal
+from hashrange_access.roles import Identity
 from hashrange_access.signatures import Key
-from hashrange_access.users import Identity, Users, root_of, user_arn
+from hashrange_access.users import Users, root_of, user_arn
 
 PURPOSE: Final = "access keys"
 _NAME: Final = re.compile(r"[\w+=,.@-]{1,64}", re.ASCII)

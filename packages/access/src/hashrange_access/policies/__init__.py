@@ -14,24 +14,3 @@ Sources: IAM User Guide, "IAM JSON policy elements reference", "Policy evaluatio
 policy evaluation logic", "Permissions boundaries for IAM entities", "Single-valued vs. multivalued context
 keys".
 """
-
-from hashrange_access.policies.documents import Policy, PolicyError, Statement, parse
-from hashrange_access.policies.evaluation import Attached, Decision, evaluate
-from hashrange_access.policies.linting import Finding, lint
-from hashrange_access.policies.requests import Principal, Request
-from hashrange_access.policies.suggesting import Uses
-
-__all__ = [
-    "Attached",
-    "Decision",
-    "Finding",
-    "Policy",
-    "PolicyError",
-    "Principal",
-    "Request",
-    "Statement",
-    "Uses",
-    "evaluate",
-    "lint",
-    "parse",
-]

@@ -28,8 +28,6 @@ _STATEMENT: Final = frozenset({
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _ACTION: Final = re.compile(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+|\*+")
 
-__all__ = ["OLD_VERSION", "VERSION", "Policy", "PolicyError", "Statement", "parse"]
-
 
 @dataclass(frozen=True, slots=True)
 class Statement:

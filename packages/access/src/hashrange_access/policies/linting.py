@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 from hashrange.operations.policies.documents import matches
 from hashrange.operations.policies.operators import FOR_ALL
 from hashrange_access.policies.conditions import Condition
-from hashrange_access.policies.documents import OLD_VERSION, Policy, PolicyError, Statement, parse
+from hashrange_access.policies.documents import OLD_VERSION, Policy, Statement, parse
+from hashrange_access.policies.errors import PolicyError
 from hashrange_access.policies.patterns import has_variables
 
 Severity = Literal["error", "danger", "note"]

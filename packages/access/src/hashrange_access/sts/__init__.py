@@ -8,8 +8,3 @@
 
 It is loaded at the first request that is a form: see `protocol.Wire`.
 """
-
-from hashrange_access.sts.service import answered
-from hashrange_access.sts.tokens import Tokens
-
-__all__ = ["Tokens", "answered"]

@@ -19,9 +19,10 @@ from typing import Final
 
 from hashrange_access.directory import Directory
 from hashrange_access.keys.sealing import VaultError
-from hashrange_access.policies import Attached, Policy, PolicyError, Principal, Request, evaluate
-from hashrange_access.policies.evaluation import mismatch
-from hashrange_access.policies.requests import principal_keys
+from hashrange_access.policies.documents import Policy
+from hashrange_access.policies.errors import PolicyError
+from hashrange_access.policies.evaluation import Attached, evaluate, mismatch
+from hashrange_access.policies.requests import Principal, Request, principal_keys
 from hashrange_access.roles import Identity, Role
 from hashrange_access.signatures import Key
 from hashrange_access.sts.answers import Result, StsError

@@ -21,7 +21,8 @@ import orjson
 
 from hashrange_access.directory import Directory, State
 from hashrange_access.keys.sealing import Vault, VaultError
-from hashrange_access.policies import Policy, PolicyError, parse
+from hashrange_access.policies.documents import Policy, parse
+from hashrange_access.policies.errors import PolicyError
 from hashrange_access.roles import Identity
 from hashrange_access.signatures import Key
 
