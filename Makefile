@@ -44,8 +44,8 @@ CORE     := tests/api tests/golden tests/model tests/unit
 RINGS    := packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
-LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/console/tests/browser packages/lab/tests/lab_browser \
-            packages/patterns/tests packages/triggers/tests
+LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
+            packages/console/tests/browser packages/lab/tests/lab_browser packages/patterns/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
 COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \

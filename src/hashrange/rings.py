@@ -65,10 +65,9 @@ class Ring:
     endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
     pages: a `hashrange_console.pages.Pages`, pages that the console shows. [lab]
     metrics: a function of a database that returns `server.metrics` families for /metrics. [lab]
-    parts: by name, what a database has: a function of it. `Database.part` calls it once. [lab]
+    parts: by name, what a database has: a function of it. `Database.part` calls it once. [access, lab]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
-    findings: a function that returns findings of `hashrange doctor`. [access]
     """
 
     name: str
@@ -82,7 +81,6 @@ class Ring:
     parts: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     testing: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     forms: Reference = ""
-    findings: Reference = ""
 
 
 # -- What the references refer to ---------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from bench import (
     report,
     servers,
     shares,
-    signing,
     small_tests,
     workloads,
 )
@@ -31,10 +30,7 @@ from bench.load import RESULT_MARK, SCRIPT, LoadError, Outcome, parse_outcome, w
 from bench.servers import parse_machine_stat, parse_stat
 from bench.streams import StreamError, pages
 from bench.suite import Cell, find_miscount, find_problem, quietest
-from bench.wire import Request, render, signed_by
-from hashrange.clock import SystemClock
-from hashrange_access.signatures import Verifier
-from hashrange_access.users import load
+from bench.wire import Request, render
 
 OUTCOME = Outcome(
     requests=1_000,
@@ -449,18 +445,6 @@ def test_instructions_of_two_builds_are_shown_beside_each_other() -> None:
     assert instructions.render_totals({"get": builds[:1]}).splitlines()[-1].count("|") == 3
     mixed = instructions.render_totals({"get": builds[:1], "get --throttle": builds}).splitlines()
     assert {line.count("|") for line in mixed} == {5}
-
-
-def test_signed_requests_are_taken_by_a_server_with_the_users_file(tmp_path: Path) -> None:
-    signing.write_users(tmp_path / "users.json")
-    users = load(tmp_path / "users.json")
-    with signed_by(8000, signing.signed):
-        raw = render(Request("ListTables", {"Limit": 1}), 8000)
-    head, _, body = raw.partition(b"\r\n\r\n")
-    lines = [line.partition(b": ") for line in head.split(b"\r\n")[1:]]
-    headers = {name.lower(): value for name, _, value in lines}
-    assert Verifier(users.keys, SystemClock().now).verify(b"POST", b"/", headers, body).id == signing.KEY_ID
-    assert users.identities[signing.KEY_ID].principal.account == signing.ACCOUNT
 
 
 CALLGRIND = """\

@@ -14,8 +14,6 @@ from hashrange.database import Database
 from hashrange.files.durable import write_durably
 from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
-from hashrange_access.audit.log import AuditLog
-from hashrange_access.keys import sealing
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "src", *ROOT.glob("packages/*/src")]
@@ -56,18 +54,11 @@ def test_only_the_owner_reads_what_holds_values(tmp_path: Path) -> None:
         database.execute("ExportTableToPointInTime", {"TableArn": arn, "S3Bucket": "a-bucket"})
         database.execute("CreateBackup", {"TableName": "table", "BackupName": "backup"})
         database.settle()
-    log = AuditLog(
-        tmp_path / "audit", lambda: 0.0, lambda table, caller: None, bytes_max=9_999, files_max=1
-    )
-    log.open("1")
-    log.close()
     write_durably(tmp_path / "durable", b"")
     open_to_write(tmp_path / "regular").close()
-    sealing._made(tmp_path / "key", bytes(sealing.KEY_BYTES))
     found = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {path.relative_to(tmp_path).parts[0] for path in found} == {
-        *("audit", "backups", "buckets", "durable", "failures", "key", "regular"),
-    }
+    names = {path.relative_to(tmp_path).parts[0] for path in found}
+    assert names == {"backups", "buckets", "durable", "regular"}
     assert [path for path in found if path.stat().st_mode & 0o077] == []
 
 

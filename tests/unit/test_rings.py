@@ -124,10 +124,19 @@ def test_an_option_of_a_missing_ring_says_what_brings_it(tmp_path: Path) -> None
     )
     for home in HOMES.values():
         for option in home.options[:1]:
-            command = [sys.executable, "-c", program, "serve", option, "x"]
-            done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-            assert done.returncode == 2
-            assert f"{option} is missing: the " in done.stderr.replace("\n", " ")
+            command = [sys.executable, "-c", program, "serve", "--memory", "--port", "0"]
+            variable = "HASHRANGE_" + option.removeprefix("--").replace("-", "_").upper()
+            for given, environment in (([option, "x"], os.environ), ([], os.environ | {variable: "x"})):
+                done = subprocess.run(
+                    [*command, *given],
+                    capture_output=True,
+                    text=True,
+                    cwd=tmp_path,
+                    env=environment,
+                    timeout=60,
+                )
+                assert done.returncode == 2
+                assert f"{option} is missing: the " in done.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize("ring", OWN)

@@ -17,20 +17,15 @@ import boto3
 import orjson
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 import certificates
 from certificates import Files
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
-from hashrange.clock import SystemClock
 from hashrange.database import Database
 from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
-from hashrange_access.judging.gate import Gate
-from hashrange_access.judging.judging import guard
-from hashrange_access.users import read
 
 EVENTS = {
     "TableName": "events",
@@ -358,30 +353,7 @@ def serve(options: list[str]) -> Result:
     return CliRunner().invoke(main, ["serve", "--memory", "--port", "0", *options])
 
 
-# -- Policies, the admin plane, commands -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("secure", [True, False])
-def test_policies_see_the_transport(database: Database, files: Files, secure: bool) -> None:
-    policy = {
-        "Statement": {
-            "Effect": "Allow",
-            "Action": "*",
-            "Resource": "*",
-            "Condition": {"Bool": {"aws:SecureTransport": "true"}},
-        }
-    }
-    keys = [{"id": "AKIDALICE", "secret": "the-secret-of-alice"}]
-    users = read({"accounts": {"123456789012": {"users": {"alice": {"policies": [policy], "keys": keys}}}}})
-    guard(database, Gate(users, SystemClock().now, strict=True, secure=secure))
-    given = {"aws_access_key_id": "AKIDALICE", "aws_secret_access_key": "the-secret-of-alice"}
-    with running(database, certificates=files.certificates() if secure else None) as endpoint:
-        alice = client(endpoint, files, **given)
-        if secure:
-            assert alice.list_tables()["TableNames"] == []
-        else:
-            with pytest.raises(ClientError, match="AccessDeniedException"):
-                alice.list_tables()
+# -- The admin plane, commands ---------------------------------------------------------------------------
 
 
 def test_commands_ask_the_admin_plane(

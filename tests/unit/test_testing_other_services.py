@@ -219,13 +219,6 @@ def test_sts_needs_no_credentials_here(monkeypatch: pytest.MonkeyPatch) -> None:
         assert client.get_caller_identity()["Account"] == "000000000000"
 
 
-def test_sts_knows_the_user_of_a_policy() -> None:
-    policy = {"Statement": {"Effect": "Deny", "Action": "*", "Resource": "*"}}
-    with mock_aws(), hashrange.local(policy=policy, user="alice"):
-        arn = boto3.client("sts", region_name="us-east-1").get_caller_identity()["Arn"]
-    assert arn.endswith(":user/alice")
-
-
 @pytest.mark.parametrize("order", ["moto first", "moto last"])
 def test_what_moto_answers_for_sts_passes(order: str) -> None:
     theirs, ours = moto.mock_aws(), mock_aws()

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 import hashrange
+from hashrange.testing import mock_aws
 
 OWN: dict[str, Any] = {
     "Version": "2012-10-17",
@@ -65,3 +66,10 @@ def test_a_function_runs_under_a_policy() -> None:
 def test_a_document_that_is_no_policy_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="policy, statement 1: Effect must be Allow or Deny"):
         hashrange.local(policy={"Statement": {"Effect": "Maybe"}})
+
+
+def test_sts_knows_the_user_of_a_policy() -> None:
+    policy = {"Statement": {"Effect": "Deny", "Action": "*", "Resource": "*"}}
+    with mock_aws(), hashrange.local(policy=policy, user="alice"):
+        arn = boto3.client("sts", region_name="us-east-1").get_caller_identity()["Arn"]
+    assert arn.endswith(":user/alice")

@@ -85,8 +85,6 @@ def _rings(found: Rings) -> Iterator[Finding]:
         yield Finding(f"ring {name}", PROBLEM, f"cannot be loaded: {why}", _remedy(name))
     for name in HOMES.keys() - found.installed.keys() - found.failed.keys():
         yield Finding(f"ring {name}", NOTE, "not installed", _remedy(name))
-    for of_ring in found.each("findings"):
-        yield from of_ring()
 
 
 def _remedy(ring: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -64,11 +65,15 @@ SECTIONS: Final[dict[str, type | None]] = {
 
 def option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]:
     """A click option that has a variable of the environment as well."""
-    parameter = name.lstrip("-").replace("-", "_")
-    variable = "HASHRANGE_" + parameter.upper()
+    parameter, variable = name.lstrip("-").replace("-", "_"), _variable(name)
     return click.option(
         name, *aliases, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
     )
+
+
+def _variable(name: str) -> str:
+    """The variable of the environment of an option."""
+    return "HASHRANGE_" + name.lstrip("-").replace("-", "_").upper()
 
 
 def field_texts(settings: type) -> dict[str, str]:
@@ -193,15 +198,23 @@ class Sectioned(click.Command):
     text: docs/settings.md has the full texts."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Like click's, and says what brings an option of a ring that is not there."""
+        """Like click's, and says what brings an option of a ring that is not there. Such an option is not
+        ignored in the environment either: a server without --auth would serve everybody."""
+        ring_of = {name: ring for ring, home in HOMES.items() for name in home.options}
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            for ring, home in HOMES.items():
-                if error.option_name in home.options:
-                    why = rings().why_missing(ring)
-                    raise click.UsageError(f"{error.option_name} is missing: {why}.", ctx) from None
-            raise
+            if error.option_name not in ring_of:
+                raise
+            missing = error.option_name
+        else:
+            known = {name for parameter in self.params for name in parameter.opts}
+            in_environment = (name for name in ring_of.keys() - known if os.environ.get(_variable(name)))
+            missing = min(in_environment, default="")
+            if not missing:
+                return rest
+        why = rings().why_missing(ring_of[missing])
+        raise click.UsageError(f"{missing} is missing: {why}.", ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, parameters in in_sections(self.get_params(ctx)).items():

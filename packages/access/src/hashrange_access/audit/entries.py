@@ -40,7 +40,7 @@ KeyNames = Callable[[str, Caller], tuple[str, ...] | None]
 """Returns the names of a table's key attributes, None if there is no such table."""
 
 
-class Place(NamedTuple):
+class TableInRequest(NamedTuple):
     """A table that a request names, an index of it, and the attributes among which the key of an item is.
     `is_item`: they are those of an item that is put, otherwise of the key only."""
 
@@ -55,7 +55,7 @@ class Note(NamedTuple):
 
     caller: Caller
     operation: str
-    places: tuple[Place, ...]
+    places: tuple[TableInRequest, ...]
     source: str
 
 
@@ -72,11 +72,11 @@ def note(operation: str, request: Request, caller: Caller, source: str) -> Note:
     """A request that has not been checked: it may have any form."""
     puts = "Item" in request or operation in ("BatchWriteItem", "TransactWriteItems")
     places = tuple(
-        Place(target.table, target.index or "", _scalars(target.attributes), puts)
+        TableInRequest(target.table, target.index or "", _scalars(target.attributes), puts)
         for target in targets_of_any(operation, request)[:_PLACES_MAX]
     )
     if not places and isinstance(name := request.get("TableName"), str):
-        places = (Place(name_in(name), "", None, False),)  # it will be refused, for something else
+        places = (TableInRequest(name_in(name), "", None, False),)  # it will be refused, for something else
     return Note(caller, operation, places, source)
 
 
