@@ -55,7 +55,7 @@ _NUMBER: Final = itertools.count()
 
 
 class Fate(enum.Enum):
-    """What happens to a request, and what its sender learns."""
+    """What happens to a request, and what its sender learns; or that its sender dies."""
 
     ANSWERED = "performed, and answered"
     REFUSED = "not performed, and the answer says so"
@@ -63,6 +63,8 @@ class Fate(enum.Enum):
     LOST = "performed, and its sender does not learn it"
     LATE = "performed later, and its sender does not learn it"
     PART = "a batch performed in part, a page of a Query that ends early; otherwise answered"
+    DEAD = "not performed, and its sender dies"
+    DEAD_AFTER = "performed, and its sender dies"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,9 @@ class Steps:
 
     def step(self, running: Running, fate: Fate = Fate.ANSWERED, detail: int = 0) -> None:
         """Perform the next step of a call. `detail` chooses among the forms of a fate."""
+        if fate in (Fate.DEAD, Fate.DEAD_AFTER):
+            self.kill(running, performed=fate is Fate.DEAD_AFTER)
+            return
         if isinstance(running.step, Pause):
             self.time += running.step.seconds
             self._go_on(running, None, None)
@@ -261,7 +266,7 @@ _JUMPS: Final = st.sampled_from([0.001, 1.0, 10.0, 100.0, 3_600.0])
 
 
 class Histories(RuleBasedStateMachine):
-    """A machine with a table of its own. A subclass adds rules that start calls, and says what holds at last."""
+    """A machine with a table of its own. A subclass adds rules that start calls, and a verdict."""
 
     def __init__(self, client: Any) -> None:
         super().__init__()
@@ -289,7 +294,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.steps.running)
     @rule(place=_PLACES, fate=_FATES, detail=_DETAILS)
     def step(self, place: int, fate: Fate, detail: int) -> None:
-        """A request of a call meets its fate."""
+        """A request of a call meets its fate, or its process dies."""
         self.steps.step(self._chosen(place), fate, detail)
 
     @precondition(lambda self: self.steps.running)
@@ -300,26 +305,21 @@ class Histories(RuleBasedStateMachine):
         while running in self.steps.running:
             self.steps.step(running)
 
-    @precondition(lambda self: self.steps.running)
-    @rule(place=_PLACES, performed=st.booleans())
-    def die(self, place: int, performed: bool) -> None:
-        """The process of a call dies, with the call's request under way or not."""
-        self.steps.kill(self._chosen(place), performed=performed)
-
     @precondition(lambda self: self.steps.late)
     @rule(place=_PLACES)
     def come_late(self, place: int) -> None:
         """A request that its sender has given up is performed."""
         self.steps.deliver(place % len(self.steps.late))
 
-    @rule(seconds=_JUMPS)
-    def wait(self, seconds: float) -> None:
-        """Time passes."""
+    @rule(seconds=_JUMPS, expires=st.booleans())
+    def wait(self, seconds: float, expires: bool) -> None:
+        """Time passes; the table deletes what has expired, or has not come to it yet."""
         self.steps.time += seconds
+        if expires:
+            self.expire()
 
-    @rule()
     def expire(self) -> None:
-        """The table deletes what has expired."""
+        """Delete what has expired."""
         for item in self.items():
             if int(item.get(self.table.expires_at, {}).get("N", "9999999999")) <= self.steps.time:
                 key = self.table.key(self.table.address(item))
