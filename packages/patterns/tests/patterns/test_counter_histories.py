@@ -114,9 +114,11 @@ class Sharding(Counting):
             assert self.alone(self.counters[0].counters.value(name, consistent=True)) == value
 
 
-def test_counter_histories(in_process_client: Any) -> None:
+def test_each_event_counts_once_however_often_it_is_delivered_and_whatever_fails(
+    in_process_client: Any,
+) -> None:
     check(Counting, in_process_client)
 
 
-def test_sharded_counter_histories(in_process_client: Any) -> None:
+def test_shards_come_and_go_and_each_event_counts_once(in_process_client: Any) -> None:
     check(Sharding, in_process_client)

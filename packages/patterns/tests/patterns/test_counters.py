@@ -165,6 +165,14 @@ def test_events_that_a_program_keeps_anyway_are_their_own_markers(client: Any, t
     assert "expires_at" in stored
 
 
+def test_records_that_come_again_with_others_count_once(client: Any, table: Table) -> None:
+    """As a stream delivers them after a function has failed: batches that overlap."""
+    counters = Counters(client, table)
+    for first, last in ((1, 3), (2, 4), (1, 4), (4, 9)):
+        counters.count(Event(f"record{number}", {"/": 1}) for number in range(first, last + 1))
+    assert counters.value("/", consistent=True) == 9
+
+
 def test_ids_of_any_length_are_told_apart(client: Any, table: Table) -> None:
     counters = Counters(client, table)
     ids = ["x" * 1_024, "x" * 1_025, "x" * 5_000, "é" * 3_000, "#"]
@@ -300,7 +308,7 @@ def test_it_gives_up_at_last(client: Any, table: Table) -> None:
     assert counters.once("/", event_id="e")
 
 
-def test_an_add_with_a_lost_answer_is_not_repeated(client: Any, table: Table) -> None:
+def test_an_addition_whose_answer_is_lost_is_raised_and_not_repeated(client: Any, table: Table) -> None:
     counters = Counters(cast(Any, Failing(client, answer_of("InternalServerError", 500))), table)
     with pytest.raises(ClientError, match="InternalServerError"):
         counters.add("/")
@@ -326,7 +334,6 @@ def test_a_batch_read_gives_up_when_nothing_is_processed(client: Any, table: Tab
         lambda: Event("e", {}),
         lambda: TimedEvent("", NOW, {"/": 1}),
         lambda: TimedEvent("e", NOW, {}),
-        lambda: TimedEvent("e", NOW.replace(tzinfo=None), {"/": 1}),
         lambda: Counters(cast(Any, None), "t", item=("COUNTERS", "{name}")),
         lambda: ShardedCounters(cast(Any, None), "t", 0),
         lambda: WindowedCounters(cast(Any, None), "t").total("/", NOON + timedelta(seconds=1), NOON),
@@ -432,6 +439,19 @@ def test_ranges_of_time(client: Any, table: Table) -> None:
     ]
 
 
+def test_a_time_without_a_zone_is_refused(client: Any, table: Table) -> None:
+    naive = NOON.replace(tzinfo=None)
+    views = WindowedCounters(client, table)
+    for mistake in (
+        lambda: TimedEvent("e", naive, {"/": 1}),
+        lambda: views.once("/", naive, event_id="e"),
+        lambda: views.total("/", naive, NOON),
+        lambda: UniqueVisitors(client, table).seen("/", "a", naive),
+    ):
+        with pytest.raises(ValueError, match="names no time zone"):
+            mistake()
+
+
 def test_a_long_range_costs_one_query(client: Any, table: Table) -> None:
     through, noted = noting(client)
     views = WindowedCounters(through, table)
@@ -462,8 +482,14 @@ def test_visitors_of_a_day(client: Any, table: Table) -> None:
     assert visitors.seen("/", "a", NOON + timedelta(days=1))
     assert visitors.count("/", NOON.date(), consistent=True) == 2
     assert visitors.visitors("/", NOON.date()) == ["a", "b"]
+
+
+def test_a_visit_to_a_day_that_is_forgotten_is_refused(client: Any, table: Table) -> None:
+    visitors = UniqueVisitors(client, table, runtime=Runtime(now=lambda: NOW.timestamp()))
+    assert visitors.seen("/", "a", NOON - timedelta(days=6))
     with pytest.raises(ValueError, match="forgotten"):
         visitors.seen("/", "a", NOON - timedelta(days=9))
+    assert visitors.count("/", NOON.date() - timedelta(days=9), consistent=True) == 0
 
 
 def test_a_visitor_who_came_between_look_and_write_counts_once(client: Any, table: Table) -> None:
