@@ -117,7 +117,7 @@ class Steps:
             attempts_max=attempts_max,
         )
 
-    def start(self, flow: Flow[Any], then: Then, *expected: type[Exception]) -> None:
+    def start(self, flow: Flow[Any], then: Then = lambda outcome: None, *expected: type[Exception]) -> None:
         """Begin a call; errors other than those of DynamoDB and those `expected` fail the test."""
         try:
             running = Running(flow, then, expected, next(flow))

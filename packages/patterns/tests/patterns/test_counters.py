@@ -1,6 +1,6 @@
 """Counters by example: what each call returns, writes and refuses.
 
-The random rounds are in `test_counter_rounds`.
+Histories of calls at once are in `test_counter_histories`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from hashrange_patterns import (
     WindowedCounters,
 )
 from hashrange_patterns.entities import Entities, key_of
-from hashrange_patterns.flows import Call, Flow, RepeatsByItself, run
+from hashrange_patterns.flows import Call, RepeatsByItself
 from patterns.asynchronous import asynchronous
 from patterns.entity_classes import Photo
 from patterns.faults import Intercepted, answer_of, noting
+from patterns.steps import Fate, Outcome, Steps
 
 NOW = datetime.now(UTC)
 NOON = NOW.replace(hour=12, minute=0, second=0, microsecond=0)
@@ -381,15 +382,14 @@ def test_a_shard_that_was_taken_away_and_added_again_is_not_closed(client: Any, 
     """A process that slept before it closed a shard must not close the shard that has its number now."""
     sharded = ShardedCounters(client, table, 3)
     sharded.add("/")
-    sleeper: Flow[None] = sharded._flows.reshard("/", 1)
-    step, answer = next(sleeper), None
-    while not is_close(step):
-        assert isinstance(step, Call)
-        answer = getattr(client, step.operation)(**step.parameters)
-        step = sleeper.send(answer)
+    steps = Steps(client)
+    steps.start(sharded._flows.reshard("/", 1))
+    [sleeper] = steps.running
+    while not is_close(sleeper.step):
+        steps.step(sleeper)
     sharded.reshard("/", 1)
     sharded.reshard("/", 3)
-    run(resumed(sleeper, step), client)
+    steps.finish()
     fresh = ShardedCounters(client, table, 3)
     for _ in range(30):
         fresh.add("/")
@@ -401,20 +401,17 @@ def is_close(step: object) -> bool:
     return isinstance(step, Call) and "ConditionCheck" in step.parameters.get("TransactItems", [{}])[0]
 
 
-def resumed(flow: Flow[None], step: Any) -> Flow[None]:
-    """A flow from its open request on, which has to fail: the layout is another one."""
-    try:
-        yield step
-    except ClientError as error:
-        step = flow.throw(error)
-    else:
-        raise AssertionError("the shard was closed")
-    while True:
-        answer = yield step
-        try:
-            step = flow.send(answer)
-        except StopIteration:
-            return
+def test_a_sum_that_is_read_while_amounts_move_is_read_again(client: Any, table: Table) -> None:
+    sharded = ShardedCounters(client, table, 4)
+    for _ in range(40):
+        sharded.add("/")
+    steps, outcomes = Steps(client), list[Outcome]()
+    steps.start(sharded._flows.value("/"), outcomes.append)
+    steps.step(steps.running[0])  # the layout
+    steps.step(steps.running[0], Fate.PART, 1)  # shard 0, before it gets the amounts of the others
+    sharded.reshard("/", 1)
+    steps.finish()
+    assert [outcome.result for outcome in outcomes] == [40]
 
 
 def test_ranges_of_time(client: Any, table: Table) -> None:
@@ -493,19 +490,14 @@ def test_a_visit_to_a_day_that_is_forgotten_is_refused(client: Any, table: Table
 
 
 def test_a_visitor_who_came_between_look_and_write_counts_once(client: Any, table: Table) -> None:
-    flows = UniqueVisitors(client, table)._flows
-    flow = flows.seen("/", "a", NOON)
-    look = next(flow)
-    assert isinstance(look, Call)
-    write = flow.send(client.get_item(**look.parameters))
-    assert UniqueVisitors(client, table).seen("/", "a", NOON)
-    assert isinstance(write, Call)
-    with pytest.raises(ClientError) as canceled:
-        client.transact_write_items(**write.parameters)
-    with pytest.raises(StopIteration) as stopped:
-        flow.throw(canceled.value)
-    assert stopped.value.value is False
-    assert UniqueVisitors(client, table).count("/", NOON.date(), consistent=True) == 1
+    visitors = UniqueVisitors(client, table)
+    steps, outcomes = Steps(client), list[Outcome]()
+    steps.start(visitors._flows.seen("/", "a", NOON), outcomes.append)
+    steps.step(steps.running[0])  # nobody was there
+    assert visitors.seen("/", "a", NOON)
+    steps.finish()
+    assert [outcome.result for outcome in outcomes] == [False]
+    assert visitors.count("/", NOON.date(), consistent=True) == 1
 
 
 def test_estimates(client: Any, table: Table) -> None:
