@@ -97,10 +97,4 @@ def query_all(runtime: Runtime, parameters: Mapping[str, Any]) -> Flow[list[Item
 
 def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str, Any]:
     """The arguments of a Query for the sort keys from `low` to `high` of one partition."""
-    return {
-        "TableName": table.name,
-        "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :low AND :high",
-        "ExpressionAttributeNames": {"#pk": table.partition_key, "#sk": table.sort_key},
-        "ExpressionAttributeValues": {":pk": {"S": partition}, ":low": {"S": low}, ":high": {"S": high}},
-    }
-
+    return table.query(partition, sort="#sk BETWEEN :low AND :high", low=low, high=high)

@@ -5,10 +5,14 @@ the answer by `send` or the error by `throw`, and returns its result. It knows n
 event loop. `run` performs a flow with a boto3 client, `run_async` with an aiobotocore client. A test may
 perform several flows step by step, in any order, and stop any of them at any point.
 
-The logic of a pattern is a class of flows (`CounterFlows`). Programs use two classes that list its methods:
+The logic of a pattern is a class of flows (`LockFlows`). A class for both kinds of clients lists its methods,
+and programs use one class for each kind:
 
-    class Counters(Blocking[CounterFlows]):        class AsyncCounters(Awaiting[CounterFlows]):
-        add = blocking(CounterFlows.add)               add = awaiting(CounterFlows.add)
+    class _Locks(Performing[LockFlows, C]):
+        renew = performed(LockFlows.renew)
+
+    class Locks(_Locks[Client], Blocking[LockFlows]): ...
+    class AsyncLocks(_Locks[AsyncClient], Awaiting[LockFlows]): ...
 
 Refuses to know the meaning of the requests, and when a request is repeated (`requests`).
 """
@@ -22,13 +26,16 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 from botocore.client import BaseClient
 
 T = TypeVar("T")
 F = TypeVar("F")
 P = ParamSpec("P")
+C = TypeVar("C")
+A_co = TypeVar("A_co", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 _KINDS: Final = (
     "the client is of the other kind: classes whose names begin with Async take an asynchronous client, of "
@@ -61,50 +68,33 @@ Step: TypeAlias = Call | Pause
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
-class Client(Protocol):
-    """The methods of a boto3 client for ``dynamodb`` that patterns use."""
+class Operations(Protocol[A_co]):
+    """The methods of a client for ``dynamodb`` that patterns use."""
 
     @property
-    def get_item(self) -> Callable[..., Answer]: ...
+    def get_item(self) -> Callable[..., A_co]: ...
     @property
-    def put_item(self) -> Callable[..., Answer]: ...
+    def put_item(self) -> Callable[..., A_co]: ...
     @property
-    def update_item(self) -> Callable[..., Answer]: ...
+    def update_item(self) -> Callable[..., A_co]: ...
     @property
-    def delete_item(self) -> Callable[..., Answer]: ...
+    def delete_item(self) -> Callable[..., A_co]: ...
     @property
-    def query(self) -> Callable[..., Answer]: ...
+    def query(self) -> Callable[..., A_co]: ...
     @property
-    def batch_get_item(self) -> Callable[..., Answer]: ...
+    def batch_get_item(self) -> Callable[..., A_co]: ...
     @property
-    def batch_write_item(self) -> Callable[..., Answer]: ...
+    def batch_write_item(self) -> Callable[..., A_co]: ...
     @property
-    def transact_write_items(self) -> Callable[..., Answer]: ...
+    def transact_write_items(self) -> Callable[..., A_co]: ...
     @property
-    def transact_get_items(self) -> Callable[..., Answer]: ...
+    def transact_get_items(self) -> Callable[..., A_co]: ...
 
 
-class AsyncClient(Protocol):
-    """The methods of an aiobotocore client for ``dynamodb`` that patterns use."""
-
-    @property
-    def get_item(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def put_item(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def update_item(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def delete_item(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def query(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def batch_get_item(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def batch_write_item(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def transact_write_items(self) -> Callable[..., Awaitable[Answer]]: ...
-    @property
-    def transact_get_items(self) -> Callable[..., Awaitable[Answer]]: ...
+Client: TypeAlias = Operations[Answer]
+"""A client of boto3."""
+AsyncClient: TypeAlias = Operations[Awaitable[Answer]]
+"""A client of aiobotocore."""
 
 
 def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sleep) -> T:
@@ -189,32 +179,57 @@ def _check(client: Client | AsyncClient, *, asynchronous: bool) -> None:
         raise TypeError(_KINDS)
 
 
-class Blocking(Generic[F]):
+class Performing(Generic[F, C]):
+    """Flows with a client of one of the two kinds."""
+
+    def __init__(self, client: C, flows: F) -> None:
+        self._client = client
+        self._flows = flows
+
+
+class Blocking(Performing[F, Client]):
     """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
     def __init__(self, client: Client, flows: F, sleep: Callable[[float], None] = time.sleep) -> None:
         _check(client, asynchronous=False)
-        self._client = client
-        self._flows = flows
+        super().__init__(client, flows)
         self._sleep = sleep
 
     def _run(self, flow: Flow[T]) -> T:
         return run(flow, self._client, self._sleep)
 
 
-class Awaiting(Generic[F]):
+class Awaiting(Performing[F, AsyncClient]):
     """Flows that are performed when awaited, with an aiobotocore client."""
 
     def __init__(
         self, client: AsyncClient, flows: F, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     ) -> None:
         _check(client, asynchronous=True)
-        self._client = client
-        self._flows = flows
+        super().__init__(client, flows)
         self._sleep = sleep
 
     async def _run(self, flow: Flow[T]) -> T:
         return await run_async(flow, self._client, self._sleep)
+
+
+class Performed(Protocol[F, P, T_co]):
+    """A method whose result is awaited if the client is asynchronous."""
+
+    @overload
+    def __get__(self, instance: Performing[F, Client], owner: type) -> Callable[P, T_co]: ...
+    @overload
+    def __get__(self, instance: Performing[F, AsyncClient], owner: type) -> Callable[P, Awaitable[T_co]]: ...
+
+
+def performed(method: Callable[Concatenate[F, P], Flow[T]]) -> Performed[F, P, T]:
+    """The method, of a class for both kinds of clients, that performs the flow which `method` makes."""
+
+    @functools.wraps(method)
+    def perform(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self._run(method(self._flows, *args, **kwargs))
+
+    return cast(Performed[F, P, T], perform)
 
 
 def blocking(

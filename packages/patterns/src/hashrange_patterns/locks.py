@@ -35,20 +35,21 @@ from hashrange_patterns.flows import (
     AsyncClient,
     Awaiting,
     Blocking,
+    C,
     Client,
     Flow,
     Pause,
-    awaiting,
-    blocking,
+    Performing,
+    performed,
 )
 from hashrange_patterns.leases import Leases
-from hashrange_patterns.requests import Runtime, check_seconds, is_condition_failure, request
-from hashrange_patterns.tables import Address, Item, Table, number, table_of
+from hashrange_patterns.requests import Runtime, check_seconds, get, is_met
+from hashrange_patterns.tables import Address, Item, Table, table_of
 
 _log = logging.getLogger(__name__)
 
 _MILLIS: Final = 1_000
-_NAMES: Final = {"#owner": "owner", "#fence": "fence"}
+_HELD: Final = "(#owner = :owner AND #fence = :fence)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class LockFlows:
         owner = self.runtime.token()
         deadline = self.runtime.elapsed() + wait_seconds
         while True:
-            item = yield from self._read(name)
+            item = yield from get(self.runtime, self.table, _address(name))
             if self._is_free(name, item):
                 held = yield from self._take(name, owner, item)
                 if held is not None and not self.is_held(held):
@@ -109,18 +110,20 @@ class LockFlows:
 
         Use the new `Held` from then on.
         """
-        started_at = self.runtime.elapsed()
-        values = {":beat": number(held.beat + 1), ":until": self._wall_end()}
-        if not (yield from self._update(held, "SET #beat = :beat, #until = :until", values)):
+        started_at, beat = self.runtime.elapsed(), held.beat + 1
+        update = "SET #beat = :beat, #until = :until"
+        renewed = self._with(held, update=update, condition=_HELD, beat=beat, until=self._wall_end())
+        if not (yield from is_met(self.runtime, "update_item", renewed)):
             return None
-        return replace(held, beat=held.beat + 1, until=started_at + self.lease_seconds)
+        return replace(held, beat=beat, until=started_at + self.lease_seconds)
 
     def release(self, held: Held) -> Flow[bool]:
         """Release the lock; False if another process already has it. Costs 1 write unit. Safe to repeat."""
-        beat = {":beat": number(held.beat + 1)}
         # (the lock may have been released by an earlier attempt whose answer was lost)
-        was_released = " OR (attribute_not_exists(#owner) AND #fence = :fence)"
-        return (yield from self._update(held, "SET #beat = :beat REMOVE #owner", beat, was_released))
+        condition = f"{_HELD} OR (attribute_not_exists(#owner) AND #fence = :fence)"
+        update = "SET #beat = :beat REMOVE #owner"
+        released = self._with(held, update=update, condition=condition, beat=held.beat + 1)
+        return (yield from is_met(self.runtime, "update_item", released))
 
     def is_held(self, held: Held) -> bool:
         """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
@@ -132,22 +135,7 @@ class LockFlows:
 
         Costs 2 write units there.
         """
-        return {
-            "ConditionCheck": {
-                "TableName": self.table.name,
-                "Key": self.table.key(_address(held.name)),
-                "ConditionExpression": "#owner = :owner AND #fence = :fence",
-                "ExpressionAttributeNames": _NAMES,
-                "ExpressionAttributeValues": _values(held),
-            }
-        }
-
-    def _read(self, name: str) -> Flow[Item | None]:
-        key = self.table.key(_address(name))
-        parameters = {"TableName": self.table.name, "Key": key, "ConsistentRead": True}
-        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
-        item: Item | None = answer.get("Item")
-        return item
+        return {"ConditionCheck": self._with(held, condition=_HELD)}
 
     def _is_free(self, name: str, item: Item | None) -> bool:
         """Whether nobody holds the lock, or its holder gave no sign of life for its whole lease."""
@@ -168,60 +156,33 @@ class LockFlows:
         """Take a lock that is free; None if another process was faster."""
         fence, beat = _version(item)
         started_at = self.runtime.elapsed()
-        parameters: dict[str, Any] = {
-            "TableName": self.table.name,
-            "Key": self.table.key(_address(name)),
-            "UpdateExpression": "SET #owner = :owner, #fence = :next, #beat = :zero, #lease = :lease, "
-            "#until = :until",
-            "ExpressionAttributeNames": {**_NAMES, "#beat": "beat", "#lease": "lease", "#until": "until"},
-            "ExpressionAttributeValues": {
-                ":owner": {"S": owner},
-                ":next": number(fence + 1),
-                ":zero": number(0),
-                ":lease": number(self.lease_seconds * _MILLIS),
-                ":until": self._wall_end(),
-            },
-        }
-        # (or an earlier attempt got the lock, and its answer was lost)
-        if item is None:
-            parameters["ConditionExpression"] = "attribute_not_exists(#fence) OR #owner = :owner"
-        else:
-            parameters["ConditionExpression"] = "(#fence = :fence AND #beat = :beat) OR #owner = :owner"
-            seen = {":fence": number(fence), ":beat": number(beat)}
-            parameters["ExpressionAttributeValues"].update(seen)
-        try:
-            yield from request(self.runtime, "update_item", parameters, repeatable=True)
-        except Exception as error:
-            if is_condition_failure(error):
-                return None
-            raise
+        taken = self.table.at(
+            _address(name),
+            update="SET #owner = :owner, #fence = :next, #beat = :zero, #lease = :lease, #until = :until",
+            # (the last: an earlier attempt got the lock, and its answer was lost)
+            condition="attribute_not_exists(#fence) OR (#fence = :fence AND #beat = :beat) "
+            "OR #owner = :owner",
+            owner=owner,
+            fence=fence,
+            beat=beat,
+            next=fence + 1,
+            zero=0,
+            lease=self.lease_seconds * _MILLIS,
+            until=self._wall_end(),
+        )
+        if not (yield from is_met(self.runtime, "update_item", taken)):
+            return None
         self.watched.pop(name, None)
         return Held(name, owner, fence + 1, 0, started_at + self.lease_seconds)
 
-    def _wall_end(self) -> Item:
+    def _wall_end(self) -> float:
         """The end of a lease that begins now, by the wall clock, in milliseconds."""
-        return number((self.runtime.now() + self.lease_seconds) * _MILLIS)
+        return (self.runtime.now() + self.lease_seconds) * _MILLIS
 
-    def _update(self, held: Held, expression: str, values: Item, also: str = "") -> Flow[bool]:
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(_address(held.name)),
-            "UpdateExpression": expression,
-            "ConditionExpression": f"(#owner = :owner AND #fence = :fence){also}",
-            "ExpressionAttributeNames": {
-                **_NAMES,
-                "#beat": "beat",
-                **({"#until": "until"} if ":until" in values else {}),
-            },
-            "ExpressionAttributeValues": {**_values(held), **values},
-        }
-        try:
-            yield from request(self.runtime, "update_item", parameters, repeatable=True)
-        except Exception as error:
-            if is_condition_failure(error):
-                return False
-            raise
-        return True
+    def _with(self, held: Held, *, update: str = "", condition: str, **values: float) -> dict[str, Any]:
+        """A write of a lock that is held."""
+        owned: dict[str, Any] = {"owner": held.owner, "fence": held.fence, **values}
+        return self.table.at(_address(held.name), update=update, condition=condition, **owned)
 
 
 def _address(name: str) -> Address:
@@ -233,17 +194,12 @@ def _version(item: Mapping[str, Any] | None) -> tuple[int, int]:
     return (int(item["fence"]["N"]), int(item["beat"]["N"])) if item else (0, 0)
 
 
-def _values(held: Held) -> Item:
-    return {":owner": {"S": held.owner}, ":fence": number(held.fence)}
-
-
-class Locks(Blocking[LockFlows]):
-    """Locks with a lease, with a boto3 client. While it waits, it reads the lock about every
-    `poll_seconds`. The wall clocks of processes that use a lock differ by less than `skew_seconds`."""
+class _Locks(Performing[LockFlows, C]):
+    """What `Locks` and `AsyncLocks` have in common."""
 
     def __init__(
         self,
-        client: Client,
+        client: C,
         table: Table | str,
         *,
         lease_seconds: float = 30.0,
@@ -254,6 +210,10 @@ class Locks(Blocking[LockFlows]):
         flows = LockFlows(table_of(table), lease_seconds, poll_seconds, skew_seconds, runtime)
         super().__init__(client, flows)
 
+    acquire = performed(LockFlows.acquire)
+    renew = performed(LockFlows.renew)
+    release = performed(LockFlows.release)
+
     def is_held(self, held: Held) -> bool:
         """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
         return self._flows.is_held(held)
@@ -261,37 +221,6 @@ class Locks(Blocking[LockFlows]):
     def member(self, held: Held) -> Item:
         """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
         return self._flows.member(held)
-
-    @contextmanager
-    def holding(self, name: str, *, wait_seconds: float = 0.0) -> Iterator[Holding | None]:
-        """Hold the lock `name` for a `with` block, however long it takes; None if others have it.
-
-        Raises `Lost` at the end of the block if the lock was lost meanwhile, because it could not be renewed.
-        """
-        held = self.acquire(name, wait_seconds=wait_seconds)
-        if held is None:
-            yield None
-            return
-        holding = Holding(self._flows, held)
-
-        def renew(held: Sequence[Holding]) -> None:
-            for one in held:
-                if not self._run(one.renew()):
-                    leases.drop(one)
-
-        leases = Leases([holding], renew, self._flows.lease_seconds)
-        try:
-            with leases:
-                yield holding
-        except BaseException:
-            with suppress(Lost):
-                self._run(holding.end())
-            raise
-        self._run(holding.end())
-
-    acquire = blocking(LockFlows.acquire)
-    renew = blocking(LockFlows.renew)
-    release = blocking(LockFlows.release)
 
 
 class Lost(Exception):
@@ -319,11 +248,6 @@ class Holding:
         """The fence as a member of your own TransactWriteItems: see `Locks.member`."""
         return self._flows.member(self._held)
 
-    @property
-    def pause_seconds(self) -> float:
-        """The time between two renewals."""
-        return self._flows.lease_seconds / 3
-
     def renew(self) -> Flow[bool]:
         """Renew the lock; False once it is lost. After an error the lease lasts for now."""
         try:
@@ -335,68 +259,70 @@ class Holding:
             self._held = renewed
         return renewed is not None
 
+    def renewals(self) -> Flow[None]:
+        """Renew the lock until it is lost."""
+        yield Pause(self._flows.lease_seconds / 3)
+        while (yield from self.renew()):
+            yield Pause(self._flows.lease_seconds / 3)
+
     def end(self) -> Flow[None]:
         """Release the lock. Raises `Lost`."""
         if not (yield from self._flows.release(self._held)):
             raise Lost(f"the lock {self._held.name!r} was lost before its block ended")
 
 
-class AsyncLocks(Awaiting[LockFlows]):
-    """`Locks` with an aiobotocore client."""
+class Locks(_Locks[Client], Blocking[LockFlows]):
+    """Locks with a lease, with a boto3 client. While it waits, it reads the lock about every
+    `poll_seconds`. The wall clocks of processes that use a lock differ by less than `skew_seconds`."""
 
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        lease_seconds: float = 30.0,
-        poll_seconds: float = 1.0,
-        skew_seconds: float = 60.0,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = LockFlows(table_of(table), lease_seconds, poll_seconds, skew_seconds, runtime)
-        super().__init__(client, flows)
-
-    def is_held(self, held: Held) -> bool:
-        """Whether the lease lasts, by this process' clock. Asks nobody; the next moment may be different."""
-        return self._flows.is_held(held)
-
-    def member(self, held: Held) -> Item:
-        """The fence as a member of your own TransactWriteItems: it fails if somebody took the lock over."""
-        return self._flows.member(held)
-
-    @asynccontextmanager
-    async def holding(self, name: str, *, wait_seconds: float = 0.0) -> AsyncIterator[Holding | None]:
-        """Hold the lock `name` for an `async with` block, however long it takes; None if others have it.
+    @contextmanager
+    def holding(self, name: str, *, wait_seconds: float = 0.0) -> Iterator[Holding | None]:
+        """Hold the lock `name` for a `with` block, however long it takes; None if others have it.
 
         Raises `Lost` at the end of the block if the lock was lost meanwhile, because it could not be renewed.
         """
+        held = self.acquire(name, wait_seconds=wait_seconds)
+        if held is None:
+            yield None
+            return
+
+        def renew(all_held: Sequence[Holding]) -> None:
+            for one in all_held:
+                if not self._run(one.renew()):
+                    leases.drop(one)
+
+        holding = Holding(self._flows, held)
+        leases = Leases([holding], renew, self._flows.lease_seconds)
+        with leases:
+            try:
+                yield holding
+            except BaseException:
+                with suppress(Exception):  # (the block's own error is raised)
+                    self._run(holding.end())
+                raise
+            self._run(holding.end())
+
+
+class AsyncLocks(_Locks[AsyncClient], Awaiting[LockFlows]):
+    """`Locks` with an aiobotocore client."""
+
+    @asynccontextmanager
+    async def holding(self, name: str, *, wait_seconds: float = 0.0) -> AsyncIterator[Holding | None]:
+        """Hold the lock `name` for an `async with` block: see `Locks.holding`."""
         held = await self.acquire(name, wait_seconds=wait_seconds)
         if held is None:
             yield None
             return
-        holding, over = Holding(self._flows, held), asyncio.Event()
-
-        async def renew() -> None:
-            while True:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(over.wait(), holding.pause_seconds)
-                if over.is_set() or not await self._run(holding.renew()):
-                    return
-
-        renewing = asyncio.create_task(renew())
+        holding = Holding(self._flows, held)
+        renewing = asyncio.create_task(self._run(holding.renewals()))
         try:
-            yield holding
-        except BaseException:
-            over.set()
-            await renewing
-            with suppress(Lost):
-                await self._run(holding.end())
-            raise
-        over.set()
-        await renewing
-        await self._run(holding.end())
-
-    acquire = awaiting(LockFlows.acquire)
-    renew = awaiting(LockFlows.renew)
-    release = awaiting(LockFlows.release)
+            try:
+                yield holding
+            except BaseException:
+                with suppress(Exception):  # (the block's own error is raised)
+                    await self._run(holding.end())
+                raise
+            await self._run(holding.end())
+        finally:
+            renewing.cancel()
+            await asyncio.wait([renewing])

@@ -35,7 +35,7 @@ from botocore.exceptions import (
 from botocore.exceptions import ConnectionError as BotocoreConnectionError
 
 from hashrange_patterns.flows import Answer, Call, Flow, Pause
-from hashrange_patterns.tables import Item
+from hashrange_patterns.tables import Address, Item, Table
 
 CONDITION_FAILED: Final = "ConditionalCheckFailed"
 
@@ -113,6 +113,25 @@ def request(
                 _explain(error)
                 raise
         yield runtime.pause(attempt - 1)
+
+
+def get(runtime: Runtime, table: Table, address: Address) -> Flow[Item | None]:
+    """The item at `address` as it is now; None if there is none. Costs 1 read unit for each 4 KB."""
+    parameters = {"TableName": table.name, "Key": table.key(address), "ConsistentRead": True}
+    answer = yield from request(runtime, "get_item", parameters, repeatable=True)
+    item: Item | None = answer.get("Item")
+    return item
+
+
+def is_met(runtime: Runtime, operation: str, parameters: Mapping[str, Any]) -> Flow[bool]:
+    """Perform a conditional write that recognises its own effect; returns whether its condition was met."""
+    try:
+        yield from request(runtime, operation, parameters, repeatable=True)
+    except Exception as error:
+        if is_condition_failure(error):
+            return False
+        raise
+    return True
 
 
 def _explain(error: Exception) -> None:

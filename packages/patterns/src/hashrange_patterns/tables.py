@@ -9,13 +9,15 @@ Refuses to know the patterns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Item: TypeAlias = dict[str, Any]
 """An item, or a part of one, as the client takes it: ``{"views": {"N": "1"}}``."""
+_NAMES: Final = re.compile(r"#(\w+)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -61,6 +63,44 @@ class Table:
         """The address of `item`."""
         return Address(item[self.partition_key]["S"], item[self.sort_key]["S"])
 
+    def at(
+        self, address: Address, *, update: str = "", condition: str = "", **values: Item | str | float
+    ) -> dict[str, Any]:
+        """The arguments of a write of the item at `address`.
+
+        In the expressions ``#until`` names the attribute ``until``, and ``:now`` the value `now`; ``#pk``,
+        ``#sk`` and ``#expires_at`` name the attributes of the table.
+        """
+        expressions = {"UpdateExpression": update, "ConditionExpression": condition}
+        return {"TableName": self.name, "Key": self.key(address), **self._named(expressions, values)}
+
+    def put(self, item: Item, *, condition: str = "", **values: Item | str | float) -> dict[str, Any]:
+        """The arguments of a put of `item`; see `at`."""
+        return {
+            "TableName": self.name,
+            "Item": item,
+            **self._named({"ConditionExpression": condition}, values),
+        }
+
+    def query(
+        self, partition: str, *, sort: str = "", only: str = "", **values: Item | str | float
+    ) -> dict[str, Any]:
+        """The arguments of a Query of one partition: its items with a condition on the sort key, and `only`
+        those that another condition is true of; see `at`."""
+        condition = f"#pk = :pk AND {sort}" if sort else "#pk = :pk"
+        expressions = {"KeyConditionExpression": condition, "FilterExpression": only}
+        return {"TableName": self.name, **self._named(expressions, {"pk": partition, **values})}
+
+    def _named(self, expressions: dict[str, str], values: Mapping[str, Item | str | float]) -> dict[str, Any]:
+        """Expressions with the names and values that are in them."""
+        own = {"pk": self.partition_key, "sk": self.sort_key, "expires_at": self.expires_at}
+        given: dict[str, Any] = {kind: text for kind, text in expressions.items() if text}
+        if names := set(_NAMES.findall(" ".join(given.values()))):
+            given["ExpressionAttributeNames"] = {f"#{name}": own.get(name, name) for name in names}
+        if values:
+            given["ExpressionAttributeValues"] = {f":{name}": _value(one) for name, one in values.items()}
+        return given
+
     def definition(self, *indexes: Index) -> dict[str, Any]:
         """The arguments of a client's `create_table`, for a table on demand. Only entities use indexes."""
         own = (self.partition_key, self.sort_key)
@@ -102,6 +142,12 @@ def table_of(table: Table | str) -> Table:
 def number(value: float) -> Item:
     """A whole number as an attribute value; time to live takes whole seconds."""
     return {"N": str(int(value))}
+
+
+def _value(value: Item | str | float) -> Item:
+    if isinstance(value, dict):
+        return value
+    return {"S": value} if isinstance(value, str) else number(value)
 
 
 def utc(moment: datetime) -> datetime:
