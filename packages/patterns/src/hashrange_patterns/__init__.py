@@ -27,7 +27,7 @@ Every class has a second form for aiobotocore, whose name begins with Async; bot
 from hashrange_patterns.counters import AsyncCounters, Counters, Event
 from hashrange_patterns.cursors import InvalidCursor
 from hashrange_patterns.entities import AsyncEntities, Entities, Entity, Expires, Key
-from hashrange_patterns.events import Delivery, EventQueue, QueueFull, TableEvents, Unreachable, Worker
+from hashrange_patterns.events import Delivery, EventQueue, QueueFull, TableEvents, Worker
 from hashrange_patterns.feed_pages import Page, Post
 from hashrange_patterns.feeds import AsyncFeeds, Feeds, Switching
 from hashrange_patterns.handlers import sqs_handler, stream_handler
@@ -36,7 +36,7 @@ from hashrange_patterns.job_worker import JobWorker
 from hashrange_patterns.jobs import AsyncJobs, DeadJob, Job, Jobs
 from hashrange_patterns.locks import AsyncLocks, Held, Locks
 from hashrange_patterns.rates import AsyncRates, Contended, Decision, Rates
-from hashrange_patterns.requests import Runtime, StillUnprocessed
+from hashrange_patterns.requests import Runtime, StillUnprocessed, Unreachable
 from hashrange_patterns.sessions import AsyncSessions, Session, Sessions
 from hashrange_patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
 from hashrange_patterns.sqs import SqsEvents

@@ -82,17 +82,21 @@ def write_all(runtime: Runtime, table: Table, writes: Iterable[Item]) -> Flow[No
         waiting = left + rest
 
 
-def query_all(runtime: Runtime, parameters: Mapping[str, Any]) -> Flow[list[Item]]:
-    """All items of a Query, page after page."""
+def query_all(
+    runtime: Runtime, parameters: Mapping[str, Any], *, limit: int | None = None
+) -> Flow[list[Item]]:
+    """All items of a Query, page after page; or the first `limit`."""
     items: list[Item] = []
-    start: Item | None = None
-    while True:
-        page = {**parameters, "ExclusiveStartKey": start} if start else parameters
+    page = dict(parameters)
+    while limit is None or len(items) < limit:
+        if limit is not None:
+            page["Limit"] = limit - len(items)
         answer = yield from request(runtime, "query", page, repeatable=True)
         items += answer["Items"]
-        start = answer.get("LastEvaluatedKey")
-        if not start:
-            return items
+        if "LastEvaluatedKey" not in answer:
+            break
+        page["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    return items
 
 
 def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str, Any]:

@@ -30,10 +30,10 @@ from typing import Any, Final, TypeVar
 import kombu
 from kombu.exceptions import KombuError, OperationalError
 
-from hashrange_patterns.events import Delivery, Gauge, QueueFull, Unreachable
+from hashrange_patterns.events import Delivery, Gauge, QueueFull
 from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX, DeadJob, Jobs, check_payload
-from hashrange_patterns.requests import Runtime
+from hashrange_patterns.requests import Runtime, Unreachable
 
 T = TypeVar("T")
 

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hashrange_patterns.flows import Client
-from hashrange_patterns.jobs import DeadJob, Job, Jobs, check_payload
-from hashrange_patterns.leases import Leases, reason_of
-from hashrange_patterns.requests import Runtime, is_passing
+from hashrange_patterns.jobs import DeadJob, Jobs, check_payload
+from hashrange_patterns.leases import Leases, reason_of, repeat
+from hashrange_patterns.requests import Runtime, Unreachable, is_passing
 from hashrange_patterns.tables import Table
 
 _log = logging.getLogger(__name__)
@@ -46,10 +46,6 @@ Handler = Callable[[list[str]], object]
 
 class QueueFull(Exception):
     """Too many events wait; nothing was put. Answer with status 503."""
-
-
-class Unreachable(Exception):
-    """The queue cannot be reached; some or all events of this call may have been put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,28 +203,24 @@ class TableEvents:
 
     def done(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
-            self._jobs.done(self._job(delivery))
+            self._jobs.done(delivery.handle)
 
     def extend(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
-            self._jobs.extend(self._job(delivery))
+            self._jobs.extend(delivery.handle)
 
     def failed(self, delivery: Delivery, reason: str) -> None:
-        self._jobs.retry(self._job(delivery), reason, delay_seconds=2.0 ** min(delivery.attempts, 6) - 2)
+        self._jobs.retry(delivery.handle, reason, delay_seconds=2.0 ** min(delivery.attempts, 6) - 2)
 
     def give_back(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
-            self._jobs.give_back(self._job(delivery))
+            self._jobs.give_back(delivery.handle)
 
     def dead(self, *, limit: int = 100, after: DeadJob | None = None) -> list[DeadJob]:
         return self._jobs.dead(limit=limit, after=after)
 
     def replay(self, dead: DeadJob) -> bool:
         return self._jobs.replay(dead)
-
-    def _job(self, delivery: Delivery) -> Job:
-        job: Job = delivery.handle
-        return job
 
 
 class Worker:
@@ -257,16 +249,7 @@ class Worker:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set; the current batch is finished, or given back."""
-        failures = 0
-        while not stop.is_set():
-            try:
-                self.step(stop)
-                failures = 0
-            except Exception as error:
-                if not _is_passing(error):
-                    raise
-                stop.wait(self._runtime.pause(failures).seconds)
-                failures += 1
+        repeat(lambda: self.step(stop), stop, self._runtime)
 
     def step(self, stop: threading.Event) -> int:
         """Take and handle a batch; returns the number of its events."""
@@ -278,7 +261,7 @@ class Worker:
             try:
                 self._work(held, stop)
             except Exception as error:
-                if _is_passing(error):
+                if is_passing(error):
                     self._queue.give_back(held.all)
                 raise
         return len(deliveries)
@@ -305,7 +288,7 @@ class Worker:
             else:
                 self._queue.failed(delivery, reason)
         except Exception as error:
-            if _is_passing(error):
+            if is_passing(error):
                 raise
             _log.exception("the queue did not take the end of an event")
 
@@ -320,13 +303,9 @@ class Worker:
                 self._handle([delivery.body for delivery in deliveries])
                 return None
             except Exception as error:
-                if not _is_passing(error):
+                if not is_passing(error):
                     return reason_of(error)
                 if stop.is_set():
                     raise
             stop.wait(self._runtime.pause(failures).seconds)
             failures += 1
-
-
-def _is_passing(error: Exception) -> bool:
-    return isinstance(error, Unreachable) or is_passing(error)

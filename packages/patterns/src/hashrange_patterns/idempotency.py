@@ -28,15 +28,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, ParamSpec, TypeVar
 
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.requests import (
-    Runtime,
-    check_seconds,
-    is_condition_failure,
-    item_that_was_there,
-    request,
-)
-from hashrange_patterns.tables import Address, Item, Table, number, table_of
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
+from hashrange_patterns.requests import Runtime, check_seconds, is_met, item_that_was_there, request
+from hashrange_patterns.tables import Address, Item, Table, table_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,29 +91,21 @@ class IdempotencyFlows:
         """One attempt of `begin`."""
         claim = self.runtime.token()
         now = self.runtime.now()
-        names = ("claim", "until", "fingerprint", "result")
-        parameters = {
-            **self._at(key),
-            "UpdateExpression": "SET #claim = :claim, #until = :until, #fingerprint = :fingerprint, "
+        parameters = self.table.at(
+            _address(key),
+            update="SET #claim = :claim, #until = :until, #fingerprint = :fingerprint, "
             "#expires_at = :expires_at REMOVE #result",
             # No item; a claim that ran out; an item that is about to expire; or our own, its answer lost.
-            "ConditionExpression": "attribute_not_exists(#fingerprint) OR #expires_at <= :seconds "
-            "OR #claim = :claim "
+            condition="attribute_not_exists(#fingerprint) OR #expires_at <= :seconds OR #claim = :claim "
             "OR (attribute_not_exists(#result) AND #until <= :now AND #fingerprint = :fingerprint)",
-            "ExpressionAttributeNames": {
-                "#expires_at": self.table.expires_at,
-                **{f"#{name}": name for name in names},
-            },
-            "ExpressionAttributeValues": {
-                ":claim": {"S": claim},
-                ":until": number((now + self.lease_seconds) * _MILLIS),
-                ":fingerprint": {"S": fingerprint},
-                ":expires_at": number(now + self.lease_seconds + self.remember_seconds),
-                ":seconds": number(now),
-                ":now": number(now * _MILLIS),
-            },
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+            claim=claim,
+            until=(now + self.lease_seconds) * _MILLIS,
+            fingerprint=fingerprint,
+            expires_at=now + self.lease_seconds + self.remember_seconds,
+            seconds=now,
+            now=now * _MILLIS,
+        )
+        parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
         try:
             yield from request(self.runtime, "update_item", parameters, repeatable=True)
         except Exception as error:
@@ -137,7 +123,7 @@ class IdempotencyFlows:
 
         Costs 1 write unit for each KB of the item. Safe to repeat.
         """
-        return (yield from self._conditionally("update_item", self._finish(started, result)))
+        return (yield from is_met(self.runtime, "update_item", self._finish(started, result)))
 
     def member(self, started: Started, result: str) -> Item:
         """`finish` as a member of your own TransactWriteItems: what it does is done exactly once.
@@ -151,47 +137,27 @@ class IdempotencyFlows:
 
         Costs 1 write unit.
         """
-        parameters = {
-            **self._at(started.key),
-            "ConditionExpression": "#claim = :claim AND attribute_not_exists(#result)",
-            "ExpressionAttributeNames": {"#claim": "claim", "#result": "result"},
-            "ExpressionAttributeValues": {":claim": {"S": started.claim}},
-        }
-        yield from self._conditionally("delete_item", parameters)
+        condition = "#claim = :claim AND attribute_not_exists(#result)"
+        delete = self.table.at(_address(started.key), condition=condition, claim=started.claim)
+        yield from is_met(self.runtime, "delete_item", delete)
 
     def _finish(self, started: Started, result: str) -> dict[str, Any]:
         if started.result is not None:
             raise ValueError(
                 f"the request with the key {started.key!r} was finished before: answer with its result"
             )
-        return {
-            **self._at(started.key),
-            "UpdateExpression": "SET #result = :result, #expires_at = :expires_at",
-            "ConditionExpression": "#claim = :claim",
-            "ExpressionAttributeNames": {
-                "#claim": "claim",
-                "#result": "result",
-                "#expires_at": self.table.expires_at,
-            },
-            "ExpressionAttributeValues": {
-                ":claim": {"S": started.claim},
-                ":result": {"S": result},
-                ":expires_at": number(self.runtime.now() + self.remember_seconds),
-            },
-        }
+        return self.table.at(
+            _address(started.key),
+            update="SET #result = :result, #expires_at = :expires_at",
+            condition="#claim = :claim",
+            claim=started.claim,
+            result=result,
+            expires_at=self.runtime.now() + self.remember_seconds,
+        )
 
-    def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
-        try:
-            yield from request(self.runtime, operation, parameters, repeatable=True)
-        except Exception as error:
-            if is_condition_failure(error):
-                return False
-            raise
-        return True
 
-    def _at(self, key: str) -> dict[str, Any]:
-        address = Address(f"IDEMPOTENT#{key}", "IDEMPOTENT")
-        return {"TableName": self.table.name, "Key": self.table.key(address)}
+def _address(key: str) -> Address:
+    return Address(f"IDEMPOTENT#{key}", "IDEMPOTENT")
 
 
 def _body(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -199,16 +165,12 @@ def _body(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return json.dumps([args, kwargs], sort_keys=True)
 
 
-class Idempotency(Blocking[IdempotencyFlows]):
-    """A record of requests by key, with a boto3 client.
-
-    A claim lasts `lease_seconds`, which must be longer than the work takes. Results are kept for
-    `remember_seconds`, which must be longer than callers repeat a request.
-    """
+class _Idempotency(Performing[IdempotencyFlows, C]):
+    """What `Idempotency` and `AsyncIdempotency` have in common."""
 
     def __init__(
         self,
-        client: Client,
+        client: C,
         table: Table | str,
         *,
         lease_seconds: float = LEASE_SECONDS,
@@ -217,9 +179,21 @@ class Idempotency(Blocking[IdempotencyFlows]):
     ) -> None:
         super().__init__(client, IdempotencyFlows(table_of(table), lease_seconds, remember_seconds, runtime))
 
+    begin = performed(IdempotencyFlows.begin)
+    finish = performed(IdempotencyFlows.finish)
+    abandon = performed(IdempotencyFlows.abandon)
+
     def member(self, started: Started, result: str) -> Item:
         """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
         return self._flows.member(started, result)
+
+
+class Idempotency(_Idempotency[Client], Blocking[IdempotencyFlows]):
+    """A record of requests by key, with a boto3 client.
+
+    A claim lasts `lease_seconds`, which must be longer than the work takes. Results are kept for
+    `remember_seconds`, which must be longer than callers repeat a request.
+    """
 
     def handler(self, key: Callable[P, str]) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """A decorator: the function is performed once for each key, and later calls get its result.
@@ -248,28 +222,9 @@ class Idempotency(Blocking[IdempotencyFlows]):
 
         return decorate
 
-    begin = blocking(IdempotencyFlows.begin)
-    finish = blocking(IdempotencyFlows.finish)
-    abandon = blocking(IdempotencyFlows.abandon)
 
-
-class AsyncIdempotency(Awaiting[IdempotencyFlows]):
+class AsyncIdempotency(_Idempotency[AsyncClient], Awaiting[IdempotencyFlows]):
     """`Idempotency` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        lease_seconds: float = LEASE_SECONDS,
-        remember_seconds: int = DAY_SECONDS,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, IdempotencyFlows(table_of(table), lease_seconds, remember_seconds, runtime))
-
-    def member(self, started: Started, result: str) -> Item:
-        """`finish` as a member of your own TransactWriteItems: what it does is done exactly once."""
-        return self._flows.member(started, result)
 
     def handler(
         self, key: Callable[P, str]
@@ -295,7 +250,3 @@ class AsyncIdempotency(Awaiting[IdempotencyFlows]):
             return handle
 
         return decorate
-
-    begin = awaiting(IdempotencyFlows.begin)
-    finish = awaiting(IdempotencyFlows.finish)
-    abandon = awaiting(IdempotencyFlows.abandon)

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from hashrange_patterns.jobs import Job, Jobs
-from hashrange_patterns.leases import Leases, reason_of
+from hashrange_patterns.leases import Leases, reason_of, repeat
 from hashrange_patterns.requests import Runtime, is_passing
 from hashrange_patterns.tables import Item
 
@@ -45,17 +45,7 @@ class JobWorker:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set; the current job is finished, or given back."""
-        failures = 0
-        while not stop.is_set():
-            try:
-                if not self.step():
-                    stop.wait(self._poll_seconds)
-                failures = 0
-            except Exception as error:
-                if not is_passing(error):
-                    raise
-                stop.wait(self._runtime.pause(failures).seconds)
-                failures += 1
+        repeat(lambda: self.step() or stop.wait(self._poll_seconds), stop, self._runtime)
 
     def step(self) -> bool:
         """Take and do a job; False if none is due.

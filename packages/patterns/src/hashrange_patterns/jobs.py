@@ -26,22 +26,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.batches import query_all
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.identifiers import Identifiers
-from hashrange_patterns.requests import (
-    Runtime,
-    check_seconds,
-    failed_members,
-    is_condition_failure,
-    request,
-    transact,
-)
+from hashrange_patterns.requests import Runtime, check_seconds, failed_members, is_met, request, transact
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 _MILLIS: Final = 1_000
 _DUE_DIGITS: Final = 15
 _LOOKED_AT: Final = 25
 _REASON_BYTES_MAX: Final = 1_000
+# A job was not delivered again since.
+_HELD: Final = "#attempts = :attempts"
 PAYLOAD_BYTES_MAX: Final = 400_000
 """An item has 409,600 bytes at most: the rest is for the keys, the lease, and the reason of a dead letter."""
 
@@ -123,18 +119,19 @@ class JobFlows:
         fails, the client's TransactionCanceledException is raised. Costs 1 write unit; 2 with results, and
         theirs.
         """
-        parameters = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
         if results:
+            delete = self.table.at(job.address, condition=_HELD, attempts=job.attempts)
             try:
-                yield from transact(self.runtime, [{"Delete": parameters}, *results])
+                yield from transact(self.runtime, [{"Delete": delete}, *results])
             except Exception as error:
                 if 0 in failed_members(error):
                     return False
                 raise
             return True
         # A job that is no longer there counts as done: the answer to an earlier attempt may have been lost.
-        parameters["ConditionExpression"] += " OR attribute_not_exists(#attempts)"
-        return (yield from self._conditionally("delete_item", parameters))
+        condition = f"{_HELD} OR attribute_not_exists(#attempts)"
+        delete = self.table.at(job.address, condition=condition, attempts=job.attempts)
+        return (yield from is_met(self.runtime, "delete_item", delete))
 
     def extend(self, job: Job) -> Flow[bool]:
         """Keep a job for `lease_seconds` from now; False if another worker has it or has finished it: stop
@@ -164,43 +161,25 @@ class JobFlows:
 
     def dead(self, *, limit: int = 100, after: DeadJob | None = None) -> Flow[list[DeadJob]]:
         """The jobs that were put aside, oldest first; with `after`, those behind that one."""
-        parameters: dict[str, Any] = {
-            "TableName": self.table.name,
-            "KeyConditionExpression": "#pk = :pk",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-            "ExpressionAttributeValues": {":pk": {"S": self._dead_partition}},
-        }
+        parameters = self.table.query(f"DEAD#{self.queue}")
         if after is not None:
-            parameters["ExclusiveStartKey"] = self.table.key(Address(self._dead_partition, after.id))
-        dead: list[DeadJob] = []
-        while len(dead) < limit:
-            page = {**parameters, "Limit": limit - len(dead)}
-            answer = yield from request(self.runtime, "query", page, repeatable=True)
-            dead += [
-                DeadJob(
-                    self.table.address(item).sort,
-                    item["payload"]["S"],
-                    int(item["attempts"]["N"]),
-                    item["reason"]["S"],
-                )
-                for item in answer["Items"]
-            ]
-            if "LastEvaluatedKey" not in answer:
-                break
-            parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        return dead
+            parameters["ExclusiveStartKey"] = self.table.key(self._dead_address(after.id))
+        return [
+            DeadJob(
+                self.table.address(item).sort,
+                item["payload"]["S"],
+                int(item["attempts"]["N"]),
+                item["reason"]["S"],
+            )
+            for item in (yield from query_all(self.runtime, parameters, limit=limit))
+        ]
 
     def replay(self, dead: DeadJob) -> Flow[bool]:
         """Put a dead job back into the queue, with all its attempts; False if somebody else did.
 
         Costs 4 write units.
         """
-        delete = {
-            "TableName": self.table.name,
-            "Key": self.table.key(Address(self._dead_partition, dead.id)),
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-        }
+        delete = self.table.at(self._dead_address(dead.id), condition="attribute_exists(#pk)")
         put = self._put(self.identifiers.next(), dead.payload, 0.0)
         return (yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}]))
 
@@ -209,17 +188,11 @@ class JobFlows:
 
         Costs 1 write unit for each KB. Safe to repeat.
         """
-        item = self._dead_item(dead.id, dead.payload, dead.attempts, dead.reason)
-        parameters = {"TableName": self.table.name, "Item": item}
-        yield from request(self.runtime, "put_item", parameters, repeatable=True)
+        yield from request(self.runtime, "put_item", self._put_dead(dead), repeatable=True)
 
     def forget(self, dead: DeadJob) -> Flow[bool]:
         """Delete a dead job; False if somebody else did. Costs 1 write unit."""
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(Address(self._dead_partition, dead.id)),
-            "ReturnValues": "ALL_OLD",
-        }
+        parameters = {**self.table.at(self._dead_address(dead.id)), "ReturnValues": "ALL_OLD"}
         answer = yield from request(self.runtime, "delete_item", parameters, repeatable=True)
         return "Attributes" in answer
 
@@ -230,13 +203,7 @@ class JobFlows:
         """
         counted = 0
         for shard in range(self.shards):
-            parameters: dict[str, Any] = {
-                "TableName": self.table.name,
-                "KeyConditionExpression": "#pk = :pk",
-                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-                "ExpressionAttributeValues": {":pk": {"S": f"JOBS#{self.queue}#{shard}"}},
-                "Select": "COUNT",
-            }
+            parameters = {**self.table.query(f"JOBS#{self.queue}#{shard}"), "Select": "COUNT"}
             while counted < at_most:
                 page = {**parameters, "Limit": at_most - counted}
                 answer = yield from request(self.runtime, "query", page, repeatable=True)
@@ -246,9 +213,8 @@ class JobFlows:
                 parameters["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
         return counted
 
-    @property
-    def _dead_partition(self) -> str:
-        return f"DEAD#{self.queue}"
+    def _dead_address(self, identifier: str) -> Address:
+        return Address(f"DEAD#{self.queue}", identifier)
 
     def _put(self, identifier: str, payload: str, delay_seconds: float) -> dict[str, Any]:
         check_payload(payload)
@@ -260,27 +226,13 @@ class JobFlows:
             "until": number(due),
             "attempts": number(0),
         }
-        return {"TableName": self.table.name, "Item": item}
+        return self.table.put(item)
 
     def _take_from(self, shard: int) -> Flow[Job | None]:
         now = int(self.runtime.now() * _MILLIS)
-        parameters: dict[str, Any] = {
-            "TableName": self.table.name,
-            "KeyConditionExpression": "#pk = :pk AND #sk < :end",
-            "FilterExpression": "#until <= :now",
-            "ExpressionAttributeNames": {
-                "#pk": self.table.partition_key,
-                "#sk": self.table.sort_key,
-                "#until": "until",
-            },
-            "ExpressionAttributeValues": {
-                ":pk": {"S": f"JOBS#{self.queue}#{shard}"},
-                ":end": {"S": f"{now + 1:0{_DUE_DIGITS}}"},
-                ":now": number(now),
-            },
-            "ConsistentRead": True,
-            "Limit": _LOOKED_AT,
-        }
+        partition, end = f"JOBS#{self.queue}#{shard}", f"{now + 1:0{_DUE_DIGITS}}"
+        parameters = self.table.query(partition, sort="#sk < :end", only="#until <= :now", end=end, now=now)
+        parameters |= {"ConsistentRead": True, "Limit": _LOOKED_AT}
         while True:
             answer = yield from request(self.runtime, "query", parameters, repeatable=True)
             waiting = list(answer["Items"])
@@ -318,22 +270,18 @@ class JobFlows:
             yield from self._bury(job, reason, until=item["until"])
             return None
         until = self._lease_end()
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(job.address),
-            "UpdateExpression": "SET #until = :until, #attempts = :next, #claim = :claim",
+        claim = self.table.at(
+            job.address,
+            update="SET #until = :until, #attempts = :next, #claim = :claim",
             # The claim shows a repeat that an earlier attempt succeeded and its answer was lost.
-            "ConditionExpression": "(#attempts = :attempts AND #until = :seen) OR #claim = :claim",
-            "ExpressionAttributeNames": {"#until": "until", "#attempts": "attempts", "#claim": "claim"},
-            "ExpressionAttributeValues": {
-                ":until": number(until),
-                ":next": number(attempts + 1),
-                ":attempts": number(attempts),
-                ":seen": item["until"],
-                ":claim": {"S": self.runtime.token()},
-            },
-        }
-        if not (yield from self._conditionally("update_item", parameters)) or self._is_over(until):
+            condition=f"({_HELD} AND #until = :seen) OR #claim = :claim",
+            until=until,
+            seen=item["until"],
+            attempts=attempts,
+            next=attempts + 1,
+            claim=self.runtime.token(),
+        )
+        if not (yield from is_met(self.runtime, "update_item", claim)) or self._is_over(until):
             return None
         return replace(job, attempts=attempts + 1)
 
@@ -350,53 +298,35 @@ class JobFlows:
         return self.runtime.now() * _MILLIS >= until
 
     def _set_until(self, job: Job, until: int, *, uncounted: int | None = None) -> Flow[bool]:
-        held = _held(job)
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(job.address),
-            "UpdateExpression": "SET #until = :until, #uncounted = :uncounted",
-            "ConditionExpression": held["ConditionExpression"],
-            "ExpressionAttributeNames": {
-                **held["ExpressionAttributeNames"],
-                "#until": "until",
-                "#uncounted": "uncounted",
-            },
-            "ExpressionAttributeValues": {
-                **held["ExpressionAttributeValues"],
-                ":until": number(until),
-                ":uncounted": number(job.uncounted if uncounted is None else uncounted),
-            },
-        }
-        return (yield from self._conditionally("update_item", parameters))
+        set_until = self.table.at(
+            job.address,
+            update="SET #until = :until, #uncounted = :uncounted",
+            condition=_HELD,
+            until=until,
+            uncounted=job.uncounted if uncounted is None else uncounted,
+            attempts=job.attempts,
+        )
+        return (yield from is_met(self.runtime, "update_item", set_until))
 
     def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:
         """Put a job aside, unless it was delivered again; with `until`, only if nobody extended its lease."""
-        dead = self._dead_item(job.id, job.payload, job.attempts, reason)
-        delete = {"TableName": self.table.name, "Key": self.table.key(job.address), **_held(job)}
-        if until is not None:
-            delete["ConditionExpression"] += " AND #until = :until"
-            delete["ExpressionAttributeNames"]["#until"] = "until"
-            delete["ExpressionAttributeValues"][":until"] = until
-        put = {"TableName": self.table.name, "Item": dead}
+        if until is None:
+            delete = self.table.at(job.address, condition=_HELD, attempts=job.attempts)
+        else:
+            condition = f"{_HELD} AND #until = :until"
+            delete = self.table.at(job.address, condition=condition, attempts=job.attempts, until=until)
+        put = self._put_dead(DeadJob(job.id, job.payload, job.attempts, reason))
         yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}])
 
-    def _dead_item(self, identifier: str, payload: str, attempts: int, reason: str) -> Item:
-        return {
-            **self.table.key(Address(self._dead_partition, identifier)),
-            "payload": {"S": payload},
-            "attempts": number(attempts),
-            "reason": {"S": _cut(reason)},
-        }
-
-    def _conditionally(self, operation: str, parameters: dict[str, Any]) -> Flow[bool]:
-        """Whether the condition of a write was met."""
-        try:
-            yield from request(self.runtime, operation, parameters, repeatable=True)
-        except Exception as error:
-            if is_condition_failure(error):
-                return False
-            raise
-        return True
+    def _put_dead(self, dead: DeadJob) -> dict[str, Any]:
+        return self.table.put(
+            {
+                **self.table.key(self._dead_address(dead.id)),
+                "payload": {"S": dead.payload},
+                "attempts": number(dead.attempts),
+                "reason": {"S": _cut(dead.reason)},
+            }
+        )
 
     def _all_or_nothing(self, members: list[Item]) -> Flow[bool]:
         try:
@@ -424,112 +354,60 @@ def _cut(reason: str) -> str:
     return reason.encode(errors="backslashreplace")[:_REASON_BYTES_MAX].decode(errors="ignore")
 
 
-def _held(job: Job) -> dict[str, Any]:
-    """The condition that a job has not been delivered again since."""
-    return {
-        "ConditionExpression": "#attempts = :attempts",
-        "ExpressionAttributeNames": {"#attempts": "attempts"},
-        "ExpressionAttributeValues": {":attempts": number(job.attempts)},
-    }
+class _Jobs(Performing[JobFlows, C]):
+    """What `Jobs` and `AsyncJobs` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        queue: str,
+        *,
+        lease_seconds: float = 60.0,
+        attempts_max: int = 5,
+        shards: int = 1,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        identifiers = Identifiers(runtime.now)
+        super().__init__(
+            client,
+            JobFlows(table_of(table), queue, lease_seconds, attempts_max, shards, runtime, identifiers),
+        )
+
+    put = performed(JobFlows.put)
+    take = performed(JobFlows.take)
+    done = performed(JobFlows.done)
+    extend = performed(JobFlows.extend)
+    retry = performed(JobFlows.retry)
+    give_back = performed(JobFlows.give_back)
+    dead = performed(JobFlows.dead)
+    replay = performed(JobFlows.replay)
+    put_aside = performed(JobFlows.put_aside)
+    forget = performed(JobFlows.forget)
+    waiting = performed(JobFlows.waiting)
+
+    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
+        """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
+        return self._flows.member(payload, delay_seconds=delay_seconds)
+
+    @property
+    def queue(self) -> str:
+        """The queue's name."""
+        return self._flows.queue
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a job belongs to its worker."""
+        return self._flows.lease_seconds
 
 
-def _flows(
-    table: Table | str,
-    queue: str,
-    lease_seconds: float,
-    attempts_max: int,
-    shards: int,
-    runtime: Runtime,
-) -> JobFlows:
-    identifiers = Identifiers(runtime.now)
-    return JobFlows(table_of(table), queue, lease_seconds, attempts_max, shards, runtime, identifiers)
-
-
-class Jobs(Blocking[JobFlows]):
+class Jobs(_Jobs[Client], Blocking[JobFlows]):
     """A queue of jobs in a table, with a boto3 client.
 
     A job belongs to its worker for `lease_seconds`, and is delivered at most `attempts_max` times. A shard
     takes about 250 jobs a second; all users of a queue have to pass the same number of shards.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        queue: str,
-        *,
-        lease_seconds: float = 60.0,
-        attempts_max: int = 5,
-        shards: int = 1,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
 
-    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
-        """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
-        return self._flows.member(payload, delay_seconds=delay_seconds)
-
-    put = blocking(JobFlows.put)
-    take = blocking(JobFlows.take)
-    done = blocking(JobFlows.done)
-    extend = blocking(JobFlows.extend)
-    retry = blocking(JobFlows.retry)
-    give_back = blocking(JobFlows.give_back)
-    dead = blocking(JobFlows.dead)
-    replay = blocking(JobFlows.replay)
-    put_aside = blocking(JobFlows.put_aside)
-    forget = blocking(JobFlows.forget)
-    waiting = blocking(JobFlows.waiting)
-
-    @property
-    def queue(self) -> str:
-        """The queue's name."""
-        return self._flows.queue
-
-    @property
-    def lease_seconds(self) -> float:
-        """How long a job belongs to its worker."""
-        return self._flows.lease_seconds
-
-
-class AsyncJobs(Awaiting[JobFlows]):
+class AsyncJobs(_Jobs[AsyncClient], Awaiting[JobFlows]):
     """`Jobs` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        queue: str,
-        *,
-        lease_seconds: float = 60.0,
-        attempts_max: int = 5,
-        shards: int = 1,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, _flows(table, queue, lease_seconds, attempts_max, shards, runtime))
-
-    def member(self, payload: str, *, delay_seconds: float = 0.0) -> Item:
-        """A job as a member of your own TransactWriteItems: the outbox. Costs 2 write units there."""
-        return self._flows.member(payload, delay_seconds=delay_seconds)
-
-    put = awaiting(JobFlows.put)
-    take = awaiting(JobFlows.take)
-    done = awaiting(JobFlows.done)
-    extend = awaiting(JobFlows.extend)
-    retry = awaiting(JobFlows.retry)
-    give_back = awaiting(JobFlows.give_back)
-    dead = awaiting(JobFlows.dead)
-    replay = awaiting(JobFlows.replay)
-    put_aside = awaiting(JobFlows.put_aside)
-    forget = awaiting(JobFlows.forget)
-    waiting = awaiting(JobFlows.waiting)
-
-    @property
-    def queue(self) -> str:
-        """The queue's name."""
-        return self._flows.queue
-
-    @property
-    def lease_seconds(self) -> float:
-        """How long a job belongs to its worker."""
-        return self._flows.lease_seconds

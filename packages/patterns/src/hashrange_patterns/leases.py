@@ -1,5 +1,5 @@
-"""What workers have in common: a thread that extends the leases of what they hold, and the reasons of
-failures."""
+"""What workers have in common: their loop, a thread that extends the leases of what they hold, and the
+reasons of failures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
+
+from hashrange_patterns.requests import Runtime, is_passing
 
 T = TypeVar("T")
 
@@ -49,6 +51,20 @@ class Leases(Generic[T]):
             except Exception:
                 # (what is held is delivered again if that goes on)
                 _log.warning("leases were not extended", exc_info=True)
+
+
+def repeat(step: Callable[[], object], stop: threading.Event, runtime: Runtime) -> None:
+    """Call `step` until `stop` is set; wait while the table or queue is throttled or cannot be reached."""
+    failures = 0
+    while not stop.is_set():
+        try:
+            step()
+            failures = 0
+        except Exception as error:
+            if not is_passing(error):
+                raise
+            stop.wait(runtime.pause(failures).seconds)
+            failures += 1
 
 
 def reason_of(error: Exception) -> str:

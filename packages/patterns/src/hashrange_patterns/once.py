@@ -125,7 +125,7 @@ class Once(Generic[E]):
         """Count all events in a transaction, or raise `_Refused`."""
         merged = _merged(addition for of_event in additions for addition in of_event)
         members = [self._marker(event) for event in events]
-        members += [self._update(addition) for addition in merged]
+        members += [{"Update": update_of(self.table, addition)} for addition in merged]
         try:
             yield from transact(self.runtime, members)
         except Exception as error:
@@ -138,17 +138,7 @@ class Once(Generic[E]):
         item = dict(self.marker(event))
         if self.remember_seconds is not None:
             item[self.table.expires_at] = number(self.runtime.now() + self.remember_seconds)
-        return {
-            "Put": {
-                "TableName": self.table.name,
-                "Item": item,
-                "ConditionExpression": "attribute_not_exists(#pk)",
-                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-            }
-        }
-
-    def _update(self, addition: Addition) -> Item:
-        return {"Update": update_of(self.table, addition)}
+        return {"Put": self.table.put(item, condition="attribute_not_exists(#pk)")}
 
 
 def update_of(table: Table, addition: Addition) -> dict[str, Any]:

@@ -56,6 +56,10 @@ class StillUnprocessed(Exception):
     """A batch made no progress in as many attempts as the runtime allows: the table is always throttled."""
 
 
+class Unreachable(Exception):
+    """The queue cannot be reached; some or all events of this call may have been put."""
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """What a flow needs from outside: clocks, random numbers, and the limits of repetition.
@@ -202,11 +206,11 @@ def is_refused(error: BaseException) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the table is at fault, and not the work: it is throttled or cannot be reached for now.
+    """Whether the table or queue is at fault, and not the work: it is throttled or cannot be reached for now.
 
     Who does work for others waits then and tries again, and counts no attempt.
     """
-    return isinstance(error, StillUnprocessed) or is_refused(error) or is_unknown(error)
+    return isinstance(error, StillUnprocessed | Unreachable) or is_refused(error) or is_unknown(error)
 
 
 def is_unknown(error: BaseException) -> bool:

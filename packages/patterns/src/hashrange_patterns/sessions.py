@@ -20,11 +20,11 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from hashrange_patterns.batches import query_all, write_all
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.requests import Runtime, failed_members, is_condition_failure, request, transact
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
+from hashrange_patterns.requests import Runtime, failed_members, get, is_met, transact
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 HALF_HOUR_SECONDS: Final = 1_800
@@ -76,8 +76,7 @@ class SessionFlows:
             self.table.expires_at: number(ends),
         }
         by_user = {**self.table.key(Address(f"SESSIONS#{user}", hashed)), self.table.expires_at: number(ends)}
-        puts = [{"Put": {"TableName": self.table.name, "Item": item}} for item in (session, by_user)]
-        yield from transact(self.runtime, puts)
+        yield from transact(self.runtime, [{"Put": self.table.put(item)} for item in (session, by_user)])
         return token
 
     def get(self, token: str) -> Flow[Session | None]:
@@ -86,13 +85,7 @@ class SessionFlows:
         Costs 1 read unit, and a write unit at most once in half of `idle_seconds`.
         """
         address = _address(_hash(token))
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(address),
-            "ConsistentRead": True,
-        }
-        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
-        item = answer.get("Item")
+        item = yield from get(self.runtime, self.table, address)
         now = int(self.runtime.now())
         if not item or int(item["until"]["N"]) <= now:
             return None
@@ -104,31 +97,14 @@ class SessionFlows:
 
     def end(self, token: str) -> Flow[bool]:
         """End a session; False if there was none. Costs 1 read unit, and 4 write units."""
-        hashed = _hash(token)
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(_address(hashed)),
-            "ConsistentRead": True,
-        }
-        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
-        if "Item" not in answer:
+        address = _address(hashed := _hash(token))
+        item = yield from get(self.runtime, self.table, address)
+        if item is None:
             return False
-        user = answer["Item"]["user"]["S"]
+        by_user = Address(f"SESSIONS#{item['user']['S']}", hashed)
         deletes = [
-            {
-                "Delete": {
-                    "TableName": self.table.name,
-                    "Key": self.table.key(_address(hashed)),
-                    "ConditionExpression": "attribute_exists(#pk)",
-                    "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-                }
-            },
-            {
-                "Delete": {
-                    "TableName": self.table.name,
-                    "Key": self.table.key(Address(f"SESSIONS#{user}", hashed)),
-                }
-            },
+            {"Delete": self.table.at(address, condition="attribute_exists(#pk)")},
+            {"Delete": self.table.at(by_user)},
         ]
         try:
             yield from transact(self.runtime, deletes)
@@ -142,13 +118,7 @@ class SessionFlows:
 
         Costs 2 write units for each.
         """
-        parameters: dict[str, Any] = {
-            "TableName": self.table.name,
-            "KeyConditionExpression": "#pk = :pk",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-            "ExpressionAttributeValues": {":pk": {"S": f"SESSIONS#{user}"}},
-            "ConsistentRead": True,
-        }
+        parameters = {**self.table.query(f"SESSIONS#{user}"), "ConsistentRead": True}
         items = yield from query_all(self.runtime, parameters)
         by_user = [self.table.address(item) for item in items]
         # (the sessions first: if this fails, the next end_all can still find the rest)
@@ -161,21 +131,9 @@ class SessionFlows:
         return min(now + self.idle_seconds + self.idle_seconds // 2, ends)
 
     def _prolong(self, address: Address, until: int) -> Flow[bool]:
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(address),
-            "UpdateExpression": "SET #until = :until",
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": {"#until": "until", "#pk": self.table.partition_key},
-            "ExpressionAttributeValues": {":until": number(until)},
-        }
-        try:
-            yield from request(self.runtime, "update_item", parameters, repeatable=True)
-        except Exception as error:
-            if is_condition_failure(error):
-                return False
-            raise
-        return True
+        update, condition = "SET #until = :until", "attribute_exists(#pk)"
+        prolonged = self.table.at(address, update=update, condition=condition, until=until)
+        return (yield from is_met(self.runtime, "update_item", prolonged))
 
     def _delete(self, addresses: Iterable[Address]) -> Flow[None]:
         deletes: list[Item] = [{"DeleteRequest": {"Key": self.table.key(address)}} for address in addresses]
@@ -190,41 +148,29 @@ def _address(hashed: str) -> Address:
     return Address(f"SESSION#{hashed}", _SORT)
 
 
-class Sessions(Blocking[SessionFlows]):
+class _Sessions(Performing[SessionFlows, C]):
+    """What `Sessions` and `AsyncSessions` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        idle_seconds: int = HALF_HOUR_SECONDS,
+        lifetime_seconds: int = MONTH_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, SessionFlows(table_of(table), idle_seconds, lifetime_seconds, runtime))
+
+    begin = performed(SessionFlows.begin)
+    get = performed(SessionFlows.get)
+    end = performed(SessionFlows.end)
+    end_all = performed(SessionFlows.end_all)
+
+
+class Sessions(_Sessions[Client], Blocking[SessionFlows]):
     """Sessions of browsers, with a boto3 client."""
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        idle_seconds: int = HALF_HOUR_SECONDS,
-        lifetime_seconds: int = MONTH_SECONDS,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, SessionFlows(table_of(table), idle_seconds, lifetime_seconds, runtime))
 
-    begin = blocking(SessionFlows.begin)
-    get = blocking(SessionFlows.get)
-    end = blocking(SessionFlows.end)
-    end_all = blocking(SessionFlows.end_all)
-
-
-class AsyncSessions(Awaiting[SessionFlows]):
+class AsyncSessions(_Sessions[AsyncClient], Awaiting[SessionFlows]):
     """`Sessions` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        idle_seconds: int = HALF_HOUR_SECONDS,
-        lifetime_seconds: int = MONTH_SECONDS,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, SessionFlows(table_of(table), idle_seconds, lifetime_seconds, runtime))
-
-    begin = awaiting(SessionFlows.begin)
-    get = awaiting(SessionFlows.get)
-    end = awaiting(SessionFlows.end)
-    end_all = awaiting(SessionFlows.end_all)

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from hashrange_patterns.events import Delivery, Gauge, Unreachable
+from hashrange_patterns.events import Delivery, Gauge
 from hashrange_patterns.jobs import DeadJob, Jobs
-from hashrange_patterns.requests import Runtime, error_code, is_passing
+from hashrange_patterns.requests import Runtime, Unreachable, error_code, is_passing
 
 _BATCH_MAX: Final = 10
 _BATCH_BYTES_MAX: Final = 262_144
