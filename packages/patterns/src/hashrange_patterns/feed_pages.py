@@ -156,11 +156,9 @@ class FeedPages:
         self, partition: str, bound: str, forward: bool, wanted: int, consistent: bool
     ) -> Flow[tuple[dict[str, Found], bool]]:
         """Up to `wanted` posts of a list, and whether it ends there."""
+        sort = f"#sk {'>' if forward else '<'} :bound"
         parameters = {
-            "TableName": self.table.name,
-            "KeyConditionExpression": f"#pk = :pk AND #sk {'>' if forward else '<'} :bound",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key, "#sk": self.table.sort_key},
-            "ExpressionAttributeValues": {":pk": {"S": partition}, ":bound": {"S": bound}},
+            **self.table.query(partition, sort=sort, bound=bound),
             "ScanIndexForward": forward,
         }
         items, ended = yield from self._query(parameters, wanted, consistent)

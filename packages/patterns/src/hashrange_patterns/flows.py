@@ -230,27 +230,3 @@ def performed(method: Callable[Concatenate[F, P], Flow[T]]) -> Performed[F, P, T
         return self._run(method(self._flows, *args, **kwargs))
 
     return cast(Performed[F, P, T], perform)
-
-
-def blocking(
-    method: Callable[Concatenate[F, P], Flow[T]],
-) -> Callable[Concatenate[Blocking[F], P], T]:
-    """The method of a `Blocking` class that performs the flow which `method` makes."""
-
-    @functools.wraps(method)
-    def performed(self: Blocking[F], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(method(self._flows, *args, **kwargs))
-
-    return performed
-
-
-def awaiting(
-    method: Callable[Concatenate[F, P], Flow[T]],
-) -> Callable[Concatenate[Awaiting[F], P], Awaitable[T]]:
-    """The method of an `Awaiting` class that performs the flow which `method` makes."""
-
-    @functools.wraps(method)
-    async def performed(self: Awaiting[F], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(method(self._flows, *args, **kwargs))
-
-    return performed

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from hashrange_patterns.flows import Flow
@@ -42,8 +42,7 @@ class Addition:
 
     address: Address
     amounts: Mapping[str, int]
-    condition: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    condition: str = ""
     expires_at: int | None = None
 
 
@@ -143,7 +142,7 @@ class Once(Generic[E]):
 
 def update_of(table: Table, addition: Addition) -> dict[str, Any]:
     """The arguments of an UpdateItem that makes `addition`."""
-    names = dict(addition.names)
+    names: dict[str, str] = {}
     values: Item = {}
     adds = []
     for position, (attribute, amount) in enumerate(addition.amounts.items()):
@@ -157,16 +156,14 @@ def update_of(table: Table, addition: Addition) -> dict[str, Any]:
         names["#expires_at"] = table.expires_at
         values[":expires_at"] = number(addition.expires_at)
         expression += " SET #expires_at = :expires_at"
-    update = {
-        "TableName": table.name,
-        "Key": table.key(addition.address),
+    update = table.at(addition.address, condition=addition.condition)
+    names |= update.get("ExpressionAttributeNames", {})
+    return {
+        **update,
         "UpdateExpression": expression,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-    if addition.condition is not None:
-        update["ConditionExpression"] = addition.condition
-    return update
 
 
 def _fitting(additions: Sequence[list[Addition]]) -> int:
@@ -193,7 +190,5 @@ def _merged(additions: Iterable[Addition]) -> list[Addition]:
         amounts = dict(earlier.amounts)
         for attribute, amount in addition.amounts.items():
             amounts[attribute] = amounts.get(attribute, 0) + amount
-        merged[addition.address] = Addition(
-            earlier.address, amounts, earlier.condition, earlier.names, earlier.expires_at
-        )
+        merged[addition.address] = replace(earlier, amounts=amounts)
     return list(merged.values())

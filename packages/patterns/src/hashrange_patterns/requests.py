@@ -119,9 +119,12 @@ def request(
         yield runtime.pause(attempt - 1)
 
 
-def get(runtime: Runtime, table: Table, address: Address) -> Flow[Item | None]:
-    """The item at `address` as it is now; None if there is none. Costs 1 read unit for each 4 KB."""
-    parameters = {"TableName": table.name, "Key": table.key(address), "ConsistentRead": True}
+def get(runtime: Runtime, table: Table, address: Address, *, consistent: bool = True) -> Flow[Item | None]:
+    """The item at `address`, as it is now if `consistent`; None if there is none.
+
+    Costs half a read unit for each 4 KB, or 1 if consistent.
+    """
+    parameters = {**table.at(address), "ConsistentRead": consistent}
     answer = yield from request(runtime, "get_item", parameters, repeatable=True)
     item: Item | None = answer.get("Item")
     return item

@@ -23,7 +23,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from hashrange_patterns.batches import query_all, sort_between
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of
 from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Address, Item, Table, table_of, utc
@@ -241,7 +241,29 @@ def _steps(start: datetime, end: datetime, width: timedelta) -> Iterator[datetim
         start += width
 
 
-class WindowedCounters(Blocking[WindowedCounterFlows]):
+class _WindowedCounters(Performing[WindowedCounterFlows, C]):
+    """What `WindowedCounters` and `AsyncWindowedCounters` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        prefix: str = "WINDOWED",
+        remember_seconds: int | None = WEEK_SECONDS,
+        minutes_kept_seconds: int | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
+        super().__init__(client, flows)
+
+    once = performed(WindowedCounterFlows.once)
+    count = performed(WindowedCounterFlows.count)
+    total = performed(WindowedCounterFlows.total)
+    series = performed(WindowedCounterFlows.series)
+
+
+class WindowedCounters(_WindowedCounters[Client], Blocking[WindowedCounterFlows]):
     """Counters per minute, hour and day, with a boto3 client.
 
     Items of days stay. Items of hours, which hold the minutes, expire `minutes_kept_seconds` after their hour
@@ -249,42 +271,6 @@ class WindowedCounters(Blocking[WindowedCounterFlows]):
     `prefix` count the event with an id once.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        prefix: str = "WINDOWED",
-        remember_seconds: int | None = WEEK_SECONDS,
-        minutes_kept_seconds: int | None = None,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
-        super().__init__(client, flows)
 
-    once = blocking(WindowedCounterFlows.once)
-    count = blocking(WindowedCounterFlows.count)
-    total = blocking(WindowedCounterFlows.total)
-    series = blocking(WindowedCounterFlows.series)
-
-
-class AsyncWindowedCounters(Awaiting[WindowedCounterFlows]):
+class AsyncWindowedCounters(_WindowedCounters[AsyncClient], Awaiting[WindowedCounterFlows]):
     """`WindowedCounters` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        prefix: str = "WINDOWED",
-        remember_seconds: int | None = WEEK_SECONDS,
-        minutes_kept_seconds: int | None = None,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
-        super().__init__(client, flows)
-
-    once = awaiting(WindowedCounterFlows.once)
-    count = awaiting(WindowedCounterFlows.count)
-    total = awaiting(WindowedCounterFlows.total)
-    series = awaiting(WindowedCounterFlows.series)

@@ -30,8 +30,6 @@ WITHOUT_PROMISES = {"README", "costs", "events-in", "idempotency", "jobs", "lock
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_a_page_does_what_it_says(page: Path, client: Any, table: Table) -> None:
-    if "ApproximateVisitors" in page.read_text(encoding="utf-8"):
-        pytest.importorskip("datasketches")
     names: dict[str, Any] = {"client": client}
     for block in blocks_of(page):
         run(block.replace('"blog"', f'"{table.name}"'), names)

@@ -42,11 +42,11 @@ from hashrange_patterns.entities.writes import (
     new_version,
     update,
 )
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.requests import Runtime, failed_members, item_that_was_there, request, transact
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
+from hashrange_patterns.requests import Runtime, failed_members, get, item_that_was_there, request, transact
 from hashrange_patterns.tables import Index, Item, Table, table_of
 
-C = TypeVar("C")
+Into = TypeVar("Into")
 
 _OPERATIONS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
@@ -60,13 +60,8 @@ class EntityFlows:
 
     def get(self, key: Key[E], *, consistent: bool = False) -> Flow[E | None]:
         """The entity with this key. Costs half a read unit for each 4 KB, or 1 if consistent."""
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(key.address),
-            "ConsistentRead": consistent,
-        }
-        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
-        return self._read(answer.get("Item"), key.kind)
+        item = yield from get(self.runtime, self.table, key.address, consistent=consistent)
+        return self._read(item, key.kind)
 
     def get_all(self, keys: Iterable[Key[E]], *, consistent: bool = False) -> Flow[dict[Key[E], E]]:
         """The entities with these keys that exist, in the order of `keys`, by BatchGetItem.
@@ -84,10 +79,7 @@ class EntityFlows:
 
         Costs 2 read units for each 4 KB of each.
         """
-        members = [
-            {"Get": {"TableName": self.table.name, "Key": self.table.key(key.address)}} for key in keys
-        ]
-        parameters = {"TransactItems": members}
+        parameters = {"TransactItems": [{"Get": self.table.at(key.address)} for key in keys]}
         answer = yield from request(self.runtime, "transact_get_items", parameters, repeatable=True)
         read = {
             key: self._read(response.get("Item"), key.kind)
@@ -230,8 +222,8 @@ class EntityFlows:
         return (yield from self._found([kind], parameters, limit))
 
     def collect(
-        self, into: type[C], *values: object, index: Index | None = None, consistent: bool = False
-    ) -> Flow[C | None]:
+        self, into: type[Into], *values: object, index: Index | None = None, consistent: bool = False
+    ) -> Flow[Into | None]:
         """Entities of several classes in one partition, by one Query, as an instance of the dataclass `into`.
 
         A field of type `list[Photo]` takes all photos, a field of type `User` or `User | None` the user.
@@ -317,55 +309,36 @@ class EntityFlows:
         return entities
 
 
-class Entities(Blocking[EntityFlows]):
+class _Entities(Performing[EntityFlows, C]):
+    """What `Entities` and `AsyncEntities` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, EntityFlows(table_of(table), runtime))
+
+    get = performed(EntityFlows.get)
+    get_all = performed(EntityFlows.get_all)
+    get_together = performed(EntityFlows.get_together)
+    create = performed(EntityFlows.create)
+    update = performed(EntityFlows.update)
+    modify = performed(EntityFlows.modify)
+    delete = performed(EntityFlows.delete)
+    add = performed(EntityFlows.add)
+    transact = performed(EntityFlows.transact)
+    put_all = performed(EntityFlows.put_all)
+    delete_all = performed(EntityFlows.delete_all)
+    query = performed(EntityFlows.query)
+    collect = performed(EntityFlows.collect)
+
+
+class Entities(_Entities[Client], Blocking[EntityFlows]):
     """Entities in a table, with a boto3 client."""
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, EntityFlows(table_of(table), runtime))
 
-    get = blocking(EntityFlows.get)
-    get_all = blocking(EntityFlows.get_all)
-    get_together = blocking(EntityFlows.get_together)
-    create = blocking(EntityFlows.create)
-    update = blocking(EntityFlows.update)
-    modify = blocking(EntityFlows.modify)
-    delete = blocking(EntityFlows.delete)
-    add = blocking(EntityFlows.add)
-    transact = blocking(EntityFlows.transact)
-    put_all = blocking(EntityFlows.put_all)
-    delete_all = blocking(EntityFlows.delete_all)
-    query = blocking(EntityFlows.query)
-    collect = blocking(EntityFlows.collect)
-
-
-class AsyncEntities(Awaiting[EntityFlows]):
+class AsyncEntities(_Entities[AsyncClient], Awaiting[EntityFlows]):
     """`Entities` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, EntityFlows(table_of(table), runtime))
-
-    get = awaiting(EntityFlows.get)
-    get_all = awaiting(EntityFlows.get_all)
-    get_together = awaiting(EntityFlows.get_together)
-    create = awaiting(EntityFlows.create)
-    update = awaiting(EntityFlows.update)
-    modify = awaiting(EntityFlows.modify)
-    delete = awaiting(EntityFlows.delete)
-    add = awaiting(EntityFlows.add)
-    transact = awaiting(EntityFlows.transact)
-    put_all = awaiting(EntityFlows.put_all)
-    delete_all = awaiting(EntityFlows.delete_all)
-    query = awaiting(EntityFlows.query)
-    collect = awaiting(EntityFlows.collect)
