@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of, update_of
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of, update_of
 from hashrange_patterns.requests import Runtime, request
 from hashrange_patterns.tables import Address, Item, Table, table_of
 
@@ -46,10 +46,7 @@ class Event:
     item: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not self.id and self.item is None:
-            raise ValueError("an event needs an id that tells it from all others; this one's is empty")
-        if not self.amounts:
-            raise ValueError(f"the event {self.id!r} adds to no counter")
+        check_event(self.id if self.item is None else "item", self.amounts)
 
 
 @dataclass(frozen=True, slots=True)

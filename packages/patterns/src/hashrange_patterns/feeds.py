@@ -80,8 +80,7 @@ class FeedFlows:
     identifiers: Identifiers
 
     def __post_init__(self) -> None:
-        if self.kept_seconds is not None:
-            check_seconds("kept_seconds", self.kept_seconds)
+        check_seconds("kept_seconds", self.kept_seconds)
         if not 1 <= self.backfilled <= PAGE_POSTS_MAX:
             raise ValueError(
                 f"from 1 to {PAGE_POSTS_MAX} posts are brought to a new follower, not {self.backfilled}"

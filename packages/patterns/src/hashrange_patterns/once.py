@@ -46,6 +46,14 @@ class Addition:
     expires_at: int | None = None
 
 
+def check_event(event_id: str, amounts: Mapping[str, int]) -> None:
+    """Raise ValueError for an event without an id, or without additions."""
+    if not event_id:
+        raise ValueError("an event needs an id that tells it from all others; this one's is empty")
+    if not amounts:
+        raise ValueError(f"the event {event_id!r} adds to no counter")
+
+
 def marker_of(scope: tuple[str, ...], event_id: str) -> Address:
     """The address of an event's item: a partition of its own, so that events do not make a counter hot.
 
@@ -65,15 +73,6 @@ def _digest(text: str) -> str:
 E = TypeVar("E")
 
 
-class _Refused(Exception):
-    """A transaction was canceled by events that were counted before, or by counters that moved."""
-
-    def __init__(self, error: Exception, duplicates: list[int]) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.duplicates = duplicates
-
-
 @dataclass(frozen=True, slots=True)
 class Once(Generic[E]):
     """Counts events of type E exactly once.
@@ -91,8 +90,7 @@ class Once(Generic[E]):
     remember_seconds: int | None
 
     def __post_init__(self) -> None:
-        if self.remember_seconds is not None:
-            check_seconds("remember_seconds", self.remember_seconds)
+        check_seconds("remember_seconds", self.remember_seconds)
 
     def count(self, events: Sequence[E]) -> Flow[list[bool]]:
         """Count `events`; for each, whether this call counted it (and not an earlier one)."""
@@ -104,34 +102,27 @@ class Once(Generic[E]):
         while waiting:
             additions = yield from self.place([events[index] for index in waiting])
             fitting = _fitting(additions)
+            batch = waiting[:fitting]
+            merged = _merged(addition for of_event in additions[:fitting] for addition in of_event)
+            members = [self._marker(events[index]) for index in batch]
+            members += [{"Update": update_of(self.table, addition)} for addition in merged]
             try:
-                yield from self._transact([events[index] for index in waiting[:fitting]], additions[:fitting])
-            except _Refused as refused:
+                yield from transact(self.runtime, members)
+            except Exception as error:
+                failed = failed_members(error)
+                self.moved(merged[member - fitting].address for member in failed if member >= fitting)
+                duplicates = {batch[member] for member in failed if member < fitting}
                 # No event was counted before, so a counter must have moved. If this repeats, something else
                 # is wrong.
-                idle = 0 if refused.duplicates else idle + 1
+                idle = 0 if duplicates else idle + 1
                 if idle >= self.runtime.attempts_max:
-                    raise refused.error from None
-                duplicates = {waiting[number] for number in refused.duplicates}
+                    raise
                 waiting = [index for index in waiting if index not in duplicates]
             else:
-                for index in waiting[:fitting]:
+                for index in batch:
                     counted[index] = True
                 waiting = waiting[fitting:]
         return counted
-
-    def _transact(self, events: Sequence[E], additions: Sequence[list[Addition]]) -> Flow[None]:
-        """Count all events in a transaction, or raise `_Refused`."""
-        merged = _merged(addition for of_event in additions for addition in of_event)
-        members = [self._marker(event) for event in events]
-        members += [{"Update": update_of(self.table, addition)} for addition in merged]
-        try:
-            yield from transact(self.runtime, members)
-        except Exception as error:
-            failed = failed_members(error)
-            self.moved(merged[member - len(events)].address for member in failed if member >= len(events))
-            duplicates = [member for member in failed if member < len(events)]
-            raise _Refused(error, duplicates) from error
 
     def _marker(self, event: E) -> Item:
         item = dict(self.marker(event))

@@ -68,7 +68,8 @@ class RateFlows:
         """
         if not 1 <= cost <= self.burst:
             raise ValueError(f"a cost of {cost} never passes where {self.burst} may at once")
-        micros_per_request = self._micros_of_one
+        # (rounded up, so that `per_second` is never exceeded)
+        micros_per_request = math.ceil(_MICROS / self.per_second)
         share, depth = cost * micros_per_request, self.burst * micros_per_request
         for _ in range(self.runtime.attempts_max):
             now = int(self.runtime.now() * _MICROS)
@@ -83,7 +84,7 @@ class RateFlows:
                 latest=latest,
             )
             if filling.moved:
-                return self._passed(filling.full_at, now + depth)
+                return Decision(True, (now + depth - filling.full_at) // micros_per_request, 0.0)
             if filling.full_at > latest:
                 left = max(now + depth - filling.full_at, 0) // micros_per_request
                 return Decision(False, left, (filling.full_at - latest) / _MICROS)
@@ -97,17 +98,9 @@ class RateFlows:
                     now=now,
                 )
                 if full.moved:
-                    return self._passed(full.full_at, now + depth)
+                    return Decision(True, (now + depth - full.full_at) // micros_per_request, 0.0)
             # Another process wrote between the two writes.
         raise Contended(f"the bucket of {key!r} changed during each of {self.runtime.attempts_max} attempts")
-
-    def _passed(self, full_at: int, end: int) -> Decision:
-        return Decision(True, (end - full_at) // self._micros_of_one, 0.0)
-
-    @property
-    def _micros_of_one(self) -> int:
-        """How far a request moves the bucket: rounded up, so that `per_second` is never exceeded."""
-        return math.ceil(_MICROS / self.per_second)
 
     def _move(self, key: str, update: str, condition: str, until: int, **values: int) -> Flow[Bucket]:
         """Move the bucket's time, if `condition` is met."""

@@ -146,7 +146,7 @@ class ShardedCounterFlows:
         read units, and 1 for each shard.
         """
         runtime = self.counters.runtime
-        layout = yield from self._read_layout(name)
+        layout = yield from self.layout(name)
         for attempt in range(runtime.attempts_max):
             addresses = [self.shard(name, shard) for shard in range(layout.shards)]
             items = yield from get_all(
@@ -156,15 +156,11 @@ class ShardedCounterFlows:
                 attributes=[self.counters.attribute],
                 consistent=True,
             )
-            before, layout = layout, (yield from self._read_layout(name))
+            before, layout = layout, (yield from self.layout(name))
             if layout.epoch == before.epoch:
                 return sum(self.counters.amount(item) for item in items.values())
             yield runtime.pause(attempt)
         raise Moving(f"the shards of {name!r} changed during each of {runtime.attempts_max} reads")
-
-    def layout(self, name: str) -> Flow[Layout]:
-        """How many shards the counter has now. Costs 1 read unit."""
-        return (yield from self._read_layout(name))
 
     def reshard(self, name: str, shards: int) -> Flow[None]:
         """Give the counter `shards` shards, from 1 to 1000, while it is counted and read.
@@ -174,7 +170,7 @@ class ShardedCounterFlows:
         """
         _check_shards(shards)
         while True:
-            layout = yield from self._read_layout(name)
+            layout = yield from self.layout(name)
             if layout.shards > layout.open:
                 yield from self._drain_last(name, layout)
             elif layout.open > shards:
@@ -213,11 +209,11 @@ class ShardedCounterFlows:
         known = self.layouts.get(name, runtime.now())
         if known is not None:
             return known
-        layout = yield from self._read_layout(name)
+        layout = yield from self.layout(name)
         if layout.epoch == 0 and self.shards > 1:
             # Never sharded: a counter begins with as many shards as the program asks for.
             yield from self.reshard(name, self.shards)
-            layout = yield from self._read_layout(name)
+            layout = yield from self.layout(name)
         self.layouts.set(name, layout, runtime.now())
         return layout
 
@@ -225,7 +221,8 @@ class ShardedCounterFlows:
         address = self.counters.address(name)
         return Address(address.partition, f"{address.sort}#SHARDS#{self.counters.attribute}")
 
-    def _read_layout(self, name: str) -> Flow[Layout]:
+    def layout(self, name: str) -> Flow[Layout]:
+        """How many shards the counter has now. Costs 1 read unit."""
         item = yield from get(self.counters.runtime, self.counters.table, self._layout_address(name))
         if item is None:
             return Layout()

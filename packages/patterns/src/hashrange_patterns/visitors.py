@@ -36,8 +36,7 @@ class UniqueVisitorFlows:
     runtime: Runtime
 
     def __post_init__(self) -> None:
-        if self.remember_seconds is not None:
-            check_seconds("remember_seconds", self.remember_seconds)
+        check_seconds("remember_seconds", self.remember_seconds)
 
     def seen(self, page: str, visitor: str, at: datetime) -> Flow[bool]:
         """Count `visitor` for `page` on the day of `at`, in UTC; False if that was done before.

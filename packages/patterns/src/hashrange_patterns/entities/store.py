@@ -106,17 +106,15 @@ class EntityFlows:
 
         Raises `Missing` if there is none, and `Changed` if that happened `attempts_max` times.
         """
-        for attempt in range(self.runtime.attempts_max):
-            entity = yield from self.get(key, consistent=True)
-            if entity is None:
-                raise Missing(f"there is no {schema_of(key.kind).name} {key.address}")
+
+        def write(entity: E) -> Flow[bool]:
             change(entity)
-            try:
-                yield from self.update(entity)
-                return entity
-            except Changed:
-                yield self.runtime.pause(attempt)
-        raise Changed(f"{key.address} was changed by others {self.runtime.attempts_max} times")
+            return (yield from self.update(entity))
+
+        entity = yield from self._again(key, write)
+        if entity is None:
+            raise Missing(f"there is no {schema_of(key.kind).name} {key.address}")
+        return entity
 
     def delete(self, target: AnyEntity | Key[AnyEntity]) -> Flow[bool]:
         """Delete an entity. With a key: False if there is none. With an entity that was read: raises
@@ -126,15 +124,8 @@ class EntityFlows:
         """
         if not isinstance(target, Key):
             return (yield from self._perform(delete(target)))
-        for attempt in range(self.runtime.attempts_max):
-            entity = yield from self.get(target, consistent=True)
-            if entity is None:
-                return False
-            try:
-                return (yield from self._perform(delete(entity)))
-            except Changed:
-                yield self.runtime.pause(attempt)
-        raise Changed(f"{target.address} was changed by others {self.runtime.attempts_max} times")
+        deleted = yield from self._again(target, lambda entity: self._perform(delete(entity)))
+        return deleted is not None
 
     def add(self, target: AnyEntity | Key[AnyEntity], /, **amounts: int) -> Flow[None]:
         """Add to numbers of an entity; many may do so at once. Raises `Missing`.
@@ -235,6 +226,19 @@ class EntityFlows:
         kinds = [field_.kind for field_ in fields_]
         parameters = collection_query(self.table, into, kinds, values, index, consistent)
         return filled(into, fields_, (yield from self._found(kinds, parameters, None)))
+
+    def _again(self, key: Key[E], write: Callable[[E], Flow[bool]]) -> Flow[E | None]:
+        """Read an entity and write it, again while others are faster; None if there is none."""
+        for attempt in range(self.runtime.attempts_max):
+            entity = yield from self.get(key, consistent=True)
+            if entity is None:
+                return None
+            try:
+                yield from write(entity)
+                return entity
+            except Changed:
+                yield self.runtime.pause(attempt)
+        raise Changed(f"{key.address} was changed by others {self.runtime.attempts_max} times")
 
     def _read(self, item: Item | None, kind: type[E]) -> E | None:
         if not item:
