@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ class Feeding(Histories):
         self.gone: set[str] = set()
         self.follows: dict[tuple[str, str], bool | None] = {}
         """Whether a reader follows an author; None where nobody knows."""
+        self.begun: Counter[tuple[str, str]] = Counter()
 
     def make(self, skew_seconds: float) -> FeedFlows:
         runtime = self.steps.runtime(skew_seconds)
@@ -68,10 +70,12 @@ class Feeding(Histories):
         pair = reader, author
         alone = self.follows.get(pair, False) is not None
         self.follows[pair] = None
+        self.begun[pair] += 1
+        begun = self.begun[pair]
 
         def then(outcome: Outcome) -> None:
             # (of two calls at once nobody knows which was the later, and a late request may still come)
-            if outcome.returned and not outcome.unknown and alone:
+            if outcome.returned and not outcome.unknown and alone and begun == self.begun[pair]:
                 self.follows[pair] = follow
 
         flows = self.processes[0]
