@@ -191,7 +191,7 @@ class Performing(Generic[F, C]):
 class Blocking(Performing[F, Client]):
     """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
-    _sleep = staticmethod(time.sleep)
+    _sleep: Callable[[float], None] = staticmethod(time.sleep)
 
     def _run(self, flow: Flow[T]) -> T:
         return run(flow, self._client, self._sleep)

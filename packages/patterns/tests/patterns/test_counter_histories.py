@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
@@ -27,6 +28,11 @@ BEGIN: Final = datetime.fromtimestamp(BEGIN_SECONDS, UTC)
 class Delivering(Histories):
     """A queue that delivers events again and again, to two processes that count them."""
 
+    make: Callable[[int], Any]
+    """The counters as a process of its own has them."""
+    counting: Callable[[int, list[int]], Flow[list[bool]]]
+    """The call by which a process counts events; for each, whether it is new."""
+
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self.started: set[int] = set()
@@ -35,14 +41,6 @@ class Delivering(Histories):
         self.hidden: set[int] = set()
         """The events of calls that told nobody what they did."""
         self.processes: list[Any] = [self.make(number) for number in range(2)]
-
-    def make(self, number: int) -> Any:
-        """The counters as a process of its own has them."""
-        raise NotImplementedError
-
-    def counting(self, process: int, numbers: list[int]) -> Flow[list[bool]]:
-        """The call that counts events; for each, whether it is new."""
-        raise NotImplementedError
 
     @rule(process=PROCESSES, numbers=NUMBERS)
     def deliver(self, process: int, numbers: list[int]) -> None:
