@@ -45,8 +45,12 @@ class Feeding(Histories):
 
     @rule(process=PROCESSES, author=st.sampled_from(AUTHORS), key=st.none() | st.sampled_from("kl"))
     def post(self, process: int, author: str, key: str | None) -> None:
+        newest = max((post.id for post in self.posted.values() if post.author == author), default="")
+
         def then(outcome: Outcome) -> None:
             if outcome.returned:
+                # Above all that were published before it was begun, whatever the clocks say.
+                assert outcome.result.id > newest or (author, key) in self.keyed
                 self.posted[outcome.result.id] = outcome.result
                 if key is not None:
                     assert self.keyed.setdefault((author, key), outcome.result.id) == outcome.result.id
