@@ -181,8 +181,8 @@ trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (R
 	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest packages/triggers/tests/triggers/test_kills.py
 
 pattern-rounds: ROUNDS = 200
-pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths, kills and disorder, by random rounds (ROUNDS=200)
-	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "(in-process and (rounds or histories)) or killed or kills"
+pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths and disorder: histories of each kind (ROUNDS=200)
+	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "((histories or rounds) and not http) or killed or kills"
 
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
