@@ -42,7 +42,8 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 RING     ?=
 CORE     := tests/api tests/golden tests/model tests/unit
 RINGS    := packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
-QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS)))
+QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
+            $(if $(filter postgres,$(RING)),--postgres)
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
             packages/console/tests/browser packages/lab/tests/lab_browser packages/patterns/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
@@ -100,7 +101,7 @@ examples: $(VENV)/.develop  ## Test the example programs, in a real browser
 # All operations, in process only to save a minute, and a part of the unit tests for each library that is no part of
 # these.
 FLOORED := -k "not http or test_server_http" \
-           tests/api tests/golden tests/unit/loads $(addprefix tests/unit/test_,admin.py cli_asking.py cli_health.py \
+           tests/api tests/golden packages/lab/tests/lab/loads $(addprefix tests/unit/test_,admin.py cli_asking.py cli_health.py \
            cli_import.py server_http.py server_run.py server_tls.py vectors.py)
 
 .PHONY: floors
@@ -180,8 +181,8 @@ trigger-kills: $(VENV)/.develop  ## Kill triggers under load, again and again (R
 	HASHRANGE_TRIGGER_KILLS=$(ROUNDS) $(BIN)/python -m pytest packages/triggers/tests/triggers/test_kills.py
 
 pattern-rounds: ROUNDS = 200
-pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths, kills and disorder, by random rounds (ROUNDS=200)
-	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "(in-process and (rounds or histories)) or killed or kills"
+pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths and disorder: histories of each kind (ROUNDS=200)
+	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "((histories or rounds) and not http) or killed or kills"
 
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)

@@ -6,7 +6,7 @@
     heat        the busiest keys, while somebody looks
     money       counts and prices what requests consume; advice; auto scaling, replayed
     admin       the endpoints of the admin plane
+    pages       the pages of the console
     commands    `costs`, `load`, `record`, `replay`, `top`, and the options of `serve`
-    pages       pages of the console
     ring        what the lab adds to Hashrange
 """

@@ -3,7 +3,7 @@
     counters    exactly once per event, batched
     sharded     counters for more additions than one item takes
     windows     counts per minute, hour and day
-    visitors    unique visitors, exact and approximate
+    visitors    unique visitors
     events      a queue of events, and workers; at a broker: `brokers`, `sqs`
     handlers    functions for AWS Lambda that report what failed
     feeds       posts, followers, and the feed of each reader, newest first
@@ -41,18 +41,10 @@ from hashrange_patterns.sessions import AsyncSessions, Session, Sessions
 from hashrange_patterns.sharded import AsyncShardedCounters, Moving, ShardedCounters
 from hashrange_patterns.sqs import SqsEvents
 from hashrange_patterns.tables import Index, Table
-from hashrange_patterns.visitors import (
-    ApproximateVisitors,
-    AsyncApproximateVisitors,
-    AsyncUniqueVisitors,
-    Estimate,
-    UniqueVisitors,
-)
+from hashrange_patterns.visitors import AsyncUniqueVisitors, UniqueVisitors
 from hashrange_patterns.windows import AsyncWindowedCounters, Bucket, TimedEvent, WindowedCounters
 
 __all__ = [
-    "ApproximateVisitors",
-    "AsyncApproximateVisitors",
     "AsyncCounters",
     "AsyncEntities",
     "AsyncFeeds",
@@ -72,7 +64,6 @@ __all__ = [
     "Delivery",
     "Entities",
     "Entity",
-    "Estimate",
     "Event",
     "EventQueue",
     "Expires",

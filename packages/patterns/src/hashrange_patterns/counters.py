@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hashrange_patterns.batches import get_all
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of, update_of
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of, update_of
 from hashrange_patterns.requests import Runtime, request
 from hashrange_patterns.tables import Address, Item, Table, table_of
 
@@ -46,10 +46,7 @@ class Event:
     item: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not self.id and self.item is None:
-            raise ValueError("an event needs an id that tells it from all others; this one's is empty")
-        if not self.amounts:
-            raise ValueError(f"the event {self.id!r} adds to no counter")
+        check_event(self.id if self.item is None else "item", self.amounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +136,29 @@ class CounterFlows:
         ]
 
 
-class Counters(Blocking[CounterFlows]):
+class _Counters(Performing[CounterFlows, C]):
+    """What `Counters` and `AsyncCounters` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        item: tuple[str, str] = COUNTER_ITEM,
+        attribute: str = "count",
+        remember_seconds: int | None = WEEK_SECONDS,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, CounterFlows(table_of(table), item, attribute, remember_seconds, runtime))
+
+    add = performed(CounterFlows.add)
+    once = performed(CounterFlows.once)
+    count = performed(CounterFlows.count)
+    value = performed(CounterFlows.value)
+    values = performed(CounterFlows.values)
+
+
+class Counters(_Counters[Client], Blocking[CounterFlows]):
     """Counters in one item each, with a boto3 client.
 
     `item` gives the key of a counter's item, and `attribute` the attribute of this item that holds the
@@ -149,42 +168,6 @@ class Counters(Blocking[CounterFlows]):
     after that counts again.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        item: tuple[str, str] = COUNTER_ITEM,
-        attribute: str = "count",
-        remember_seconds: int | None = WEEK_SECONDS,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, CounterFlows(table_of(table), item, attribute, remember_seconds, runtime))
 
-    add = blocking(CounterFlows.add)
-    once = blocking(CounterFlows.once)
-    count = blocking(CounterFlows.count)
-    value = blocking(CounterFlows.value)
-    values = blocking(CounterFlows.values)
-
-
-class AsyncCounters(Awaiting[CounterFlows]):
+class AsyncCounters(_Counters[AsyncClient], Awaiting[CounterFlows]):
     """`Counters` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        item: tuple[str, str] = COUNTER_ITEM,
-        attribute: str = "count",
-        remember_seconds: int | None = WEEK_SECONDS,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, CounterFlows(table_of(table), item, attribute, remember_seconds, runtime))
-
-    add = awaiting(CounterFlows.add)
-    once = awaiting(CounterFlows.once)
-    count = awaiting(CounterFlows.count)
-    value = awaiting(CounterFlows.value)
-    values = awaiting(CounterFlows.values)

@@ -15,16 +15,15 @@ posts fill the page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from hashrange_patterns.batches import get_all, query_all, sort_between
 from hashrange_patterns.cursors import Cursors
 from hashrange_patterns.flows import Flow
 from hashrange_patterns.identifiers import FIRST, LAST, just_below, parts
-from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.requests import Runtime
 from hashrange_patterns.tables import Address, Item, Table
 
 PAGE_POSTS_MAX: Final = 100
@@ -155,32 +154,15 @@ class FeedPages:
     def _list(
         self, partition: str, bound: str, forward: bool, wanted: int, consistent: bool
     ) -> Flow[tuple[dict[str, Found], bool]]:
-        """Up to `wanted` posts of a list, and whether it ends there."""
+        """Up to `wanted` posts of a list, and whether it is known to end there."""
+        sort = f"#sk {'>' if forward else '<'} :bound"
         parameters = {
-            "TableName": self.table.name,
-            "KeyConditionExpression": f"#pk = :pk AND #sk {'>' if forward else '<'} :bound",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key, "#sk": self.table.sort_key},
-            "ExpressionAttributeValues": {":pk": {"S": partition}, ":bound": {"S": bound}},
+            **self.table.query(partition, sort=sort, bound=bound),
             "ScanIndexForward": forward,
+            "ConsistentRead": consistent,
         }
-        items, ended = yield from self._query(parameters, wanted, consistent)
-        return {self.table.address(item).sort: self._found(item) for item in items}, ended
-
-    def _query(
-        self, parameters: Mapping[str, Any], wanted: int, consistent: bool
-    ) -> Flow[tuple[list[Item], bool]]:
-        """The first `wanted` items of a Query, and whether there are no more."""
-        items: list[Item] = []
-        start: Item | None = None
-        while True:
-            page = {**parameters, "Limit": wanted - len(items), "ConsistentRead": consistent}
-            if start:
-                page["ExclusiveStartKey"] = start
-            answer = yield from request(self.runtime, "query", page, repeatable=True)
-            items += answer["Items"]
-            start = answer.get("LastEvaluatedKey")
-            if not start or len(items) >= wanted:
-                return items, not start
+        items = yield from query_all(self.runtime, parameters, limit=wanted)
+        return {self.table.address(item).sort: self._found(item) for item in items}, len(items) < wanted
 
     def _found(self, item: Item) -> Found:
         author = item["author"]["S"]

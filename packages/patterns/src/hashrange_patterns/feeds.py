@@ -30,7 +30,7 @@ from urllib.parse import quote, unquote
 from hashrange_patterns.batches import put_all, query_all
 from hashrange_patterns.cursors import Cursors
 from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.identifiers import FIRST, Identifiers, parts
 from hashrange_patterns.jobs import Job, JobFlows
 from hashrange_patterns.once import WEEK_SECONDS
@@ -38,7 +38,8 @@ from hashrange_patterns.requests import (
     Runtime,
     check_seconds,
     failed_members,
-    is_condition_failure,
+    get,
+    is_met,
     is_passing,
     request,
     transact,
@@ -79,8 +80,7 @@ class FeedFlows:
     identifiers: Identifiers
 
     def __post_init__(self) -> None:
-        if self.kept_seconds is not None:
-            check_seconds("kept_seconds", self.kept_seconds)
+        check_seconds("kept_seconds", self.kept_seconds)
         if not 1 <= self.backfilled <= PAGE_POSTS_MAX:
             raise ValueError(
                 f"from 1 to {PAGE_POSTS_MAX} posts are brought to a new follower, not {self.backfilled}"
@@ -105,7 +105,7 @@ class FeedFlows:
                 return post
             except Exception as error:
                 if len(members) - 1 in failed_members(error) and key is not None:
-                    earlier = yield from self._get(self._posted_address(author, key))
+                    earlier = yield from get(self.runtime, self.table, self._posted_address(author, key))
                     if earlier is not None:
                         return Post(earlier["post"]["S"], author, content)
             # Another process was later, at least by its clock: use an id above its post's.
@@ -113,29 +113,19 @@ class FeedFlows:
 
     def edit(self, author: str, post_id: str, content: str) -> Flow[bool]:
         """Change a post's content, for all readers; False if there is no such post. Costs 1 write unit."""
-        values = {":content": {"S": content}, ":now": number(self.runtime.now())}
-        names = {"#content": "content", "#edited_at": "edited_at", "#pk": self.table.partition_key}
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(self.pages.post_address(author, post_id)),
-            "UpdateExpression": "SET #content = :content, #edited_at = :now",
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": values,
-        }
-        try:
-            yield from request(self.runtime, "update_item", parameters, repeatable=True)
-        except Exception as error:
-            if is_condition_failure(error):
-                return False
-            raise
-        return True
+        update = self.table.at(
+            self.pages.post_address(author, post_id),
+            update="SET #content = :content, #edited_at = :now",
+            condition="attribute_exists(#pk)",
+            content=content,
+            now=self.runtime.now(),
+        )
+        return (yield from is_met(self.runtime, "update_item", update))
 
     def delete(self, author: str, post_id: str) -> Flow[None]:
         """Delete a post, for all readers. Costs 1 write unit. Safe to repeat."""
-        key = self.table.key(self.pages.post_address(author, post_id))
-        parameters = {"TableName": self.table.name, "Key": key}
-        yield from request(self.runtime, "delete_item", parameters, repeatable=True)
+        delete = self.table.at(self.pages.post_address(author, post_id))
+        yield from request(self.runtime, "delete_item", delete, repeatable=True)
 
     def follow(self, reader: str, author: str) -> Flow[bool]:
         """Let `reader` follow `author`; False if that was already so. Safe to repeat.
@@ -145,13 +135,9 @@ class FeedFlows:
         for attempt in range(self.runtime.attempts_max):
             mode = (yield from self.author(author)).mode
             following = self.pages.following_address(reader, author, pushed=mode == _PUSH)
-            put_follower = {
-                **self._put(self.pages.follower_address(author, reader), {"reader": {"S": reader}}),
-                "ConditionExpression": "attribute_not_exists(#pk)",
-                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-            }
+            follower = self.pages.follower_address(author, reader)
             members: list[Item] = [
-                {"Put": put_follower},
+                {"Put": self._put(follower, {"reader": {"S": reader}}, "attribute_not_exists(#pk)")},
                 {"Update": self._count_followers(author, 1, mode)},
                 {"Put": self._put(following, {"author": {"S": author}})},
                 self.jobs.member(_payload("followed", author, reader)),
@@ -170,16 +156,12 @@ class FeedFlows:
 
         The author's posts disappear from the feed at once. Costs 8 write units.
         """
-        delete_follower = {
-            **self._at(self.pages.follower_address(author, reader)),
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-        }
+        follower = self.pages.follower_address(author, reader)
         both = [self.pages.following_address(reader, author, pushed=pushed) for pushed in (True, False)]
         members: list[Item] = [
-            {"Delete": delete_follower},
+            {"Delete": self.table.at(follower, condition="attribute_exists(#pk)")},
             {"Update": self._count_followers(author, -1, None)},
-            *({"Delete": self._at(address)} for address in both),
+            *({"Delete": self.table.at(address)} for address in both),
         ]
         try:
             yield from transact(self.runtime, members)
@@ -246,18 +228,12 @@ class FeedFlows:
 
     def author(self, author: str) -> Flow[Author]:
         """What is known about an author."""
-        item = (yield from self._get(self._author_address(author))) or {}
+        item = (yield from get(self.runtime, self.table, self._author_address(author))) or {}
         return Author(
             item.get("latest", {}).get("S", FIRST),
             int(item.get("followers", {}).get("N", "0")),
             item.get("mode", {}).get("S", _PUSH),
         )
-
-    def _get(self, address: Address) -> Flow[Item | None]:
-        parameters = {**self._at(address), "ConsistentRead": True}
-        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
-        item: Item | None = answer.get("Item")
-        return item
 
     @staticmethod
     def _posted_address(author: str, key: str) -> Address:
@@ -269,22 +245,17 @@ class FeedFlows:
             "post": {"S": post.id},
             self.table.expires_at: number(self.runtime.now() + WEEK_SECONDS),
         }
-        return {
-            **self._put(self._posted_address(post.author, key), attributes),
-            "ConditionExpression": "attribute_not_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-        }
+        return self._put(self._posted_address(post.author, key), attributes, "attribute_not_exists(#pk)")
 
     def _publication(self, post: Post) -> list[Item]:
         """The members of the transaction that publishes `post`."""
         content = {"author": {"S": post.author}, "content": {"S": post.content}, **self._expiry(post.id)}
-        latest = {
-            **self._at(self._author_address(post.author)),
-            "UpdateExpression": "SET #latest = :id",
-            "ConditionExpression": "attribute_not_exists(#latest) OR #latest < :id",
-            "ExpressionAttributeNames": {"#latest": "latest"},
-            "ExpressionAttributeValues": {":id": {"S": post.id}},
-        }
+        latest = self.table.at(
+            self._author_address(post.author),
+            update="SET #latest = :id",
+            condition="attribute_not_exists(#latest) OR #latest < :id",
+            id=post.id,
+        )
         return [
             {"Put": self._put(self.pages.post_address(post.author, post.id), content)},
             {"Update": latest},
@@ -338,11 +309,7 @@ class FeedFlows:
             pushed, pulled = (
                 self.pages.following_address(reader, author, pushed=pushed) for pushed in (True, False)
             )
-            delete = {
-                **self._at(pushed),
-                "ConditionExpression": "attribute_exists(#pk)",
-                "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-            }
+            delete = self.table.at(pushed, condition="attribute_exists(#pk)")
             put = self._put(pulled, {"author": {"S": author}})
             try:
                 yield from transact(self.runtime, [{"Delete": delete}, {"Put": put}])
@@ -350,35 +317,17 @@ class FeedFlows:
                 failed_members(error)  # the follower has been switched, or no longer follows
             if not (yield from self.jobs.extend(job)):
                 return
-        try:
-            change = self._change_mode(author, _SWITCHING, _PULL)
-            yield from request(self.runtime, "update_item", change, repeatable=True)
-        except Exception as error:
-            if not is_condition_failure(error):
-                raise
+        yield from is_met(self.runtime, "update_item", self._change_mode(author, _SWITCHING, _PULL))
 
     def _change_mode(self, author: str, old: str, new: str) -> dict[str, Any]:
-        return {
-            **self._at(self._author_address(author)),
-            "UpdateExpression": "SET #mode = :new",
-            "ConditionExpression": _mode_is(old),
-            "ExpressionAttributeNames": {"#mode": "mode"},
-            "ExpressionAttributeValues": {":new": {"S": new}, ":mode": {"S": old}},
-        }
+        address = self._author_address(author)
+        return self.table.at(address, update="SET #mode = :new", condition=_mode_is(old), new=new, mode=old)
 
     def _count_followers(self, author: str, by: int, mode: str | None) -> dict[str, Any]:
         """An update of the number of followers; with `mode`, only if the author still has that mode."""
-        update: dict[str, Any] = {
-            **self._at(self._author_address(author)),
-            "UpdateExpression": "ADD #followers :by",
-            "ExpressionAttributeNames": {"#followers": "followers"},
-            "ExpressionAttributeValues": {":by": number(by)},
-        }
-        if mode is not None:
-            update["ConditionExpression"] = _mode_is(mode)
-            update["ExpressionAttributeNames"]["#mode"] = "mode"
-            update["ExpressionAttributeValues"][":mode"] = {"S": mode}
-        return update
+        condition, values = ("", {}) if mode is None else (_mode_is(mode), {"mode": mode})
+        address = self._author_address(author)
+        return self.table.at(address, update="ADD #followers :by", condition=condition, by=by, **values)
 
     def _entry(self, reader: str, author: str, post_id: str) -> Item:
         """A post in a reader's feed."""
@@ -394,20 +343,11 @@ class FeedFlows:
         return Address(f"AUTHOR#{author}", "AUTHOR")
 
     def _all(self, partition: str, *, consistent: bool = False) -> Flow[list[Item]]:
-        parameters = {
-            "TableName": self.table.name,
-            "KeyConditionExpression": "#pk = :pk",
-            "ExpressionAttributeNames": {"#pk": self.table.partition_key},
-            "ExpressionAttributeValues": {":pk": {"S": partition}},
-            "ConsistentRead": consistent,
-        }
+        parameters = {**self.table.query(partition), "ConsistentRead": consistent}
         return (yield from query_all(self.runtime, parameters))
 
-    def _at(self, address: Address) -> dict[str, Any]:
-        return {"TableName": self.table.name, "Key": self.table.key(address)}
-
-    def _put(self, address: Address, attributes: Item) -> dict[str, Any]:
-        return {"TableName": self.table.name, "Item": {**self.table.key(address), **attributes}}
+    def _put(self, address: Address, attributes: Item, condition: str = "") -> dict[str, Any]:
+        return self.table.put({**self.table.key(address), **attributes}, condition=condition)
 
 
 def _payload(*parts_of_job: str) -> str:
@@ -433,7 +373,36 @@ def _flows(
     return FeedFlows(table, pages, jobs, pull_above, backfilled, kept_seconds, runtime, identifiers)
 
 
-class Feeds(Blocking[FeedFlows]):
+class _Feeds(Performing[FeedFlows, C]):
+    """What `Feeds` and `AsyncFeeds` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        secret: bytes,
+        *,
+        pull_above: int = 1_000,
+        backfilled: int = 20,
+        kept_seconds: int | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
+        super().__init__(client, flows)
+
+    post = performed(FeedFlows.post)
+    edit = performed(FeedFlows.edit)
+    delete = performed(FeedFlows.delete)
+    follow = performed(FeedFlows.follow)
+    unfollow = performed(FeedFlows.unfollow)
+    posts = performed(FeedFlows.posts)
+    home = performed(FeedFlows.home)
+    following = performed(FeedFlows.following)
+    followers = performed(FeedFlows.followers)
+    work = performed(FeedFlows.work)
+
+
+class Feeds(_Feeds[Client], Blocking[FeedFlows]):
     """Feeds of posts, with a boto3 client.
 
     `secret` signs cursors; all servers share it. The posts of authors with more than `pull_above` followers
@@ -441,56 +410,6 @@ class Feeds(Blocking[FeedFlows]):
     in feeds, expire after `kept_seconds` (None: never).
     """
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        secret: bytes,
-        *,
-        pull_above: int = 1_000,
-        backfilled: int = 20,
-        kept_seconds: int | None = None,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
-        super().__init__(client, flows)
 
-    post = blocking(FeedFlows.post)
-    edit = blocking(FeedFlows.edit)
-    delete = blocking(FeedFlows.delete)
-    follow = blocking(FeedFlows.follow)
-    unfollow = blocking(FeedFlows.unfollow)
-    posts = blocking(FeedFlows.posts)
-    home = blocking(FeedFlows.home)
-    following = blocking(FeedFlows.following)
-    followers = blocking(FeedFlows.followers)
-    work = blocking(FeedFlows.work)
-
-
-class AsyncFeeds(Awaiting[FeedFlows]):
+class AsyncFeeds(_Feeds[AsyncClient], Awaiting[FeedFlows]):
     """`Feeds` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        secret: bytes,
-        *,
-        pull_above: int = 1_000,
-        backfilled: int = 20,
-        kept_seconds: int | None = None,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
-        super().__init__(client, flows)
-
-    post = awaiting(FeedFlows.post)
-    edit = awaiting(FeedFlows.edit)
-    delete = awaiting(FeedFlows.delete)
-    follow = awaiting(FeedFlows.follow)
-    unfollow = awaiting(FeedFlows.unfollow)
-    posts = awaiting(FeedFlows.posts)
-    home = awaiting(FeedFlows.home)
-    following = awaiting(FeedFlows.following)
-    followers = awaiting(FeedFlows.followers)
-    work = awaiting(FeedFlows.work)

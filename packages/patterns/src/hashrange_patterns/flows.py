@@ -172,7 +172,7 @@ def _warn_if_it_repeats(client: Client | AsyncClient) -> None:
         )
 
 
-def _check(client: Client | AsyncClient, *, asynchronous: bool) -> None:
+def _check(client: object, *, asynchronous: bool) -> None:
     """Raise TypeError for a client of the other kind, before it sends anything."""
     call = getattr(client, "_make_api_call", None)
     if isinstance(client, BaseClient) and asynchronous != inspect.iscoroutinefunction(call):
@@ -183,6 +183,7 @@ class Performing(Generic[F, C]):
     """Flows with a client of one of the two kinds."""
 
     def __init__(self, client: C, flows: F) -> None:
+        _check(client, asynchronous=isinstance(self, Awaiting))
         self._client = client
         self._flows = flows
 
@@ -190,10 +191,7 @@ class Performing(Generic[F, C]):
 class Blocking(Performing[F, Client]):
     """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
-    def __init__(self, client: Client, flows: F, sleep: Callable[[float], None] = time.sleep) -> None:
-        _check(client, asynchronous=False)
-        super().__init__(client, flows)
-        self._sleep = sleep
+    _sleep: Callable[[float], None] = staticmethod(time.sleep)
 
     def _run(self, flow: Flow[T]) -> T:
         return run(flow, self._client, self._sleep)
@@ -202,15 +200,8 @@ class Blocking(Performing[F, Client]):
 class Awaiting(Performing[F, AsyncClient]):
     """Flows that are performed when awaited, with an aiobotocore client."""
 
-    def __init__(
-        self, client: AsyncClient, flows: F, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    ) -> None:
-        _check(client, asynchronous=True)
-        super().__init__(client, flows)
-        self._sleep = sleep
-
     async def _run(self, flow: Flow[T]) -> T:
-        return await run_async(flow, self._client, self._sleep)
+        return await run_async(flow, self._client)
 
 
 class Performed(Protocol[F, P, T_co]):
@@ -230,27 +221,3 @@ def performed(method: Callable[Concatenate[F, P], Flow[T]]) -> Performed[F, P, T
         return self._run(method(self._flows, *args, **kwargs))
 
     return cast(Performed[F, P, T], perform)
-
-
-def blocking(
-    method: Callable[Concatenate[F, P], Flow[T]],
-) -> Callable[Concatenate[Blocking[F], P], T]:
-    """The method of a `Blocking` class that performs the flow which `method` makes."""
-
-    @functools.wraps(method)
-    def performed(self: Blocking[F], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(method(self._flows, *args, **kwargs))
-
-    return performed
-
-
-def awaiting(
-    method: Callable[Concatenate[F, P], Flow[T]],
-) -> Callable[Concatenate[Awaiting[F], P], Awaitable[T]]:
-    """The method of an `Awaiting` class that performs the flow which `method` makes."""
-
-    @functools.wraps(method)
-    async def performed(self: Awaiting[F], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(method(self._flows, *args, **kwargs))
-
-    return performed

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from hashrange_patterns.flows import Flow
@@ -42,9 +42,16 @@ class Addition:
 
     address: Address
     amounts: Mapping[str, int]
-    condition: str | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
+    condition: str = ""
     expires_at: int | None = None
+
+
+def check_event(event_id: str, amounts: Mapping[str, int]) -> None:
+    """Raise ValueError for an event without an id, or without additions."""
+    if not event_id:
+        raise ValueError("an event needs an id that tells it from all others; this one's is empty")
+    if not amounts:
+        raise ValueError(f"the event {event_id!r} adds to no counter")
 
 
 def marker_of(scope: tuple[str, ...], event_id: str) -> Address:
@@ -66,15 +73,6 @@ def _digest(text: str) -> str:
 E = TypeVar("E")
 
 
-class _Refused(Exception):
-    """A transaction was canceled by events that were counted before, or by counters that moved."""
-
-    def __init__(self, error: Exception, duplicates: list[int]) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.duplicates = duplicates
-
-
 @dataclass(frozen=True, slots=True)
 class Once(Generic[E]):
     """Counts events of type E exactly once.
@@ -92,8 +90,7 @@ class Once(Generic[E]):
     remember_seconds: int | None
 
     def __post_init__(self) -> None:
-        if self.remember_seconds is not None:
-            check_seconds("remember_seconds", self.remember_seconds)
+        check_seconds("remember_seconds", self.remember_seconds)
 
     def count(self, events: Sequence[E]) -> Flow[list[bool]]:
         """Count `events`; for each, whether this call counted it (and not an earlier one)."""
@@ -105,34 +102,27 @@ class Once(Generic[E]):
         while waiting:
             additions = yield from self.place([events[index] for index in waiting])
             fitting = _fitting(additions)
+            batch = waiting[:fitting]
+            merged = _merged(addition for of_event in additions[:fitting] for addition in of_event)
+            members = [self._marker(events[index]) for index in batch]
+            members += [{"Update": update_of(self.table, addition)} for addition in merged]
             try:
-                yield from self._transact([events[index] for index in waiting[:fitting]], additions[:fitting])
-            except _Refused as refused:
+                yield from transact(self.runtime, members)
+            except Exception as error:
+                failed = failed_members(error)
+                self.moved(merged[member - fitting].address for member in failed if member >= fitting)
+                duplicates = {batch[member] for member in failed if member < fitting}
                 # No event was counted before, so a counter must have moved. If this repeats, something else
                 # is wrong.
-                idle = 0 if refused.duplicates else idle + 1
+                idle = 0 if duplicates else idle + 1
                 if idle >= self.runtime.attempts_max:
-                    raise refused.error from None
-                duplicates = {waiting[number] for number in refused.duplicates}
+                    raise
                 waiting = [index for index in waiting if index not in duplicates]
             else:
-                for index in waiting[:fitting]:
+                for index in batch:
                     counted[index] = True
                 waiting = waiting[fitting:]
         return counted
-
-    def _transact(self, events: Sequence[E], additions: Sequence[list[Addition]]) -> Flow[None]:
-        """Count all events in a transaction, or raise `_Refused`."""
-        merged = _merged(addition for of_event in additions for addition in of_event)
-        members = [self._marker(event) for event in events]
-        members += [{"Update": update_of(self.table, addition)} for addition in merged]
-        try:
-            yield from transact(self.runtime, members)
-        except Exception as error:
-            failed = failed_members(error)
-            self.moved(merged[member - len(events)].address for member in failed if member >= len(events))
-            duplicates = [member for member in failed if member < len(events)]
-            raise _Refused(error, duplicates) from error
 
     def _marker(self, event: E) -> Item:
         item = dict(self.marker(event))
@@ -143,7 +133,7 @@ class Once(Generic[E]):
 
 def update_of(table: Table, addition: Addition) -> dict[str, Any]:
     """The arguments of an UpdateItem that makes `addition`."""
-    names = dict(addition.names)
+    names: dict[str, str] = {}
     values: Item = {}
     adds = []
     for position, (attribute, amount) in enumerate(addition.amounts.items()):
@@ -157,16 +147,14 @@ def update_of(table: Table, addition: Addition) -> dict[str, Any]:
         names["#expires_at"] = table.expires_at
         values[":expires_at"] = number(addition.expires_at)
         expression += " SET #expires_at = :expires_at"
-    update = {
-        "TableName": table.name,
-        "Key": table.key(addition.address),
+    update = table.at(addition.address, condition=addition.condition)
+    names |= update.get("ExpressionAttributeNames", {})
+    return {
+        **update,
         "UpdateExpression": expression,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
     }
-    if addition.condition is not None:
-        update["ConditionExpression"] = addition.condition
-    return update
 
 
 def _fitting(additions: Sequence[list[Addition]]) -> int:
@@ -193,7 +181,5 @@ def _merged(additions: Iterable[Addition]) -> list[Addition]:
         amounts = dict(earlier.amounts)
         for attribute, amount in addition.amounts.items():
             amounts[attribute] = amounts.get(attribute, 0) + amount
-        merged[addition.address] = Addition(
-            earlier.address, amounts, earlier.condition, earlier.names, earlier.expires_at
-        )
+        merged[addition.address] = replace(earlier, amounts=amounts)
     return list(merged.values())

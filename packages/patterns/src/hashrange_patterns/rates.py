@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.requests import Runtime, item_that_was_there, request
-from hashrange_patterns.tables import Address, Item, Table, number, table_of
+from hashrange_patterns.tables import Address, Table, table_of
 
 _MICROS: Final = 1_000_000
 # A bucket's item expires this long after it is full at the latest. If it expired early, by a clock that is
@@ -68,7 +68,8 @@ class RateFlows:
         """
         if not 1 <= cost <= self.burst:
             raise ValueError(f"a cost of {cost} never passes where {self.burst} may at once")
-        micros_per_request = self._micros_of_one
+        # (rounded up, so that `per_second` is never exceeded)
+        micros_per_request = math.ceil(_MICROS / self.per_second)
         share, depth = cost * micros_per_request, self.burst * micros_per_request
         for _ in range(self.runtime.attempts_max):
             now = int(self.runtime.now() * _MICROS)
@@ -77,11 +78,13 @@ class RateFlows:
                 key,
                 "SET #full_at = #full_at + :share",
                 "#full_at > :now AND #full_at <= :latest",
-                {":share": number(share), ":now": number(now), ":latest": number(latest)},
                 now + depth,
+                share=share,
+                now=now,
+                latest=latest,
             )
             if filling.moved:
-                return self._passed(filling.full_at, now + depth)
+                return Decision(True, (now + depth - filling.full_at) // micros_per_request, 0.0)
             if filling.full_at > latest:
                 left = max(now + depth - filling.full_at, 0) // micros_per_request
                 return Decision(False, left, (filling.full_at - latest) / _MICROS)
@@ -90,31 +93,25 @@ class RateFlows:
                     key,
                     "SET #full_at = :next",
                     "attribute_not_exists(#full_at) OR #full_at <= :now",
-                    {":next": number(now + share), ":now": number(now)},
                     now + depth,
+                    next=now + share,
+                    now=now,
                 )
                 if full.moved:
-                    return self._passed(full.full_at, now + depth)
+                    return Decision(True, (now + depth - full.full_at) // micros_per_request, 0.0)
             # Another process wrote between the two writes.
         raise Contended(f"the bucket of {key!r} changed during each of {self.runtime.attempts_max} attempts")
 
-    def _passed(self, full_at: int, end: int) -> Decision:
-        return Decision(True, (end - full_at) // self._micros_of_one, 0.0)
-
-    @property
-    def _micros_of_one(self) -> int:
-        """How far a request moves the bucket: rounded up, so that `per_second` is never exceeded."""
-        return math.ceil(_MICROS / self.per_second)
-
-    def _move(self, key: str, update: str, condition: str, values: Item, until: int) -> Flow[Bucket]:
+    def _move(self, key: str, update: str, condition: str, until: int, **values: int) -> Flow[Bucket]:
         """Move the bucket's time, if `condition` is met."""
-        parameters: dict[str, Any] = {
-            "TableName": self.table.name,
-            "Key": self.table.key(Address(f"RATE#{key}", "RATE")),
-            "UpdateExpression": f"{update}, #expires_at = :expires_at",
-            "ConditionExpression": condition,
-            "ExpressionAttributeNames": {"#full_at": "full_at", "#expires_at": self.table.expires_at},
-            "ExpressionAttributeValues": {**values, ":expires_at": number(until // _MICROS + _SPARE_SECONDS)},
+        parameters = {
+            **self.table.at(
+                Address(f"RATE#{key}", "RATE"),
+                update=f"{update}, #expires_at = :expires_at",
+                condition=condition,
+                expires_at=until // _MICROS + _SPARE_SECONDS,
+                **values,
+            ),
             "ReturnValues": "UPDATED_NEW",
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
@@ -129,35 +126,26 @@ class Contended(Exception):
     """The bucket changed during each attempt, because there are far more requests than the limit."""
 
 
-class Rates(Blocking[RateFlows]):
+class _Rates(Performing[RateFlows, C]):
+    """What `Rates` and `AsyncRates` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        per_second: float,
+        burst: int,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, RateFlows(table_of(table), per_second, burst, runtime))
+
+    allow = performed(RateFlows.allow)
+
+
+class Rates(_Rates[Client], Blocking[RateFlows]):
     """A rate limiter, with a boto3 client: `per_second` over time, `burst` at once, for each key."""
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        per_second: float,
-        burst: int,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, RateFlows(table_of(table), per_second, burst, runtime))
 
-    allow = blocking(RateFlows.allow)
-
-
-class AsyncRates(Awaiting[RateFlows]):
+class AsyncRates(_Rates[AsyncClient], Awaiting[RateFlows]):
     """`Rates` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        per_second: float,
-        burst: int,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, RateFlows(table_of(table), per_second, burst, runtime))
-
-    allow = awaiting(RateFlows.allow)

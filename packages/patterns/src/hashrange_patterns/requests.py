@@ -84,9 +84,9 @@ class Runtime:
         return Pause(self.chance() * limit)
 
 
-def check_seconds(name: str, seconds: float, *, zero: bool = False) -> None:
+def check_seconds(name: str, seconds: float | None, *, zero: bool = False) -> None:
     """Raise ValueError for a duration that is no number, negative or endless; and for 0, unless `zero`."""
-    if not (0 <= seconds < math.inf) or (seconds == 0 and not zero):
+    if seconds is not None and (not (0 <= seconds < math.inf) or (seconds == 0 and not zero)):
         raise ValueError(f"{name} is a number of seconds{' or 0' if zero else ''}, not {seconds!r}")
 
 
@@ -119,9 +119,12 @@ def request(
         yield runtime.pause(attempt - 1)
 
 
-def get(runtime: Runtime, table: Table, address: Address) -> Flow[Item | None]:
-    """The item at `address` as it is now; None if there is none. Costs 1 read unit for each 4 KB."""
-    parameters = {"TableName": table.name, "Key": table.key(address), "ConsistentRead": True}
+def get(runtime: Runtime, table: Table, address: Address, *, consistent: bool = True) -> Flow[Item | None]:
+    """The item at `address`, as it is now if `consistent`; None if there is none.
+
+    Costs half a read unit for each 4 KB, or 1 if consistent.
+    """
+    parameters = {**table.at(address), "ConsistentRead": consistent}
     answer = yield from request(runtime, "get_item", parameters, repeatable=True)
     item: Item | None = answer.get("Item")
     return item
@@ -140,7 +143,8 @@ def is_met(runtime: Runtime, operation: str, parameters: Mapping[str, Any]) -> F
 
 def _explain(error: Exception) -> None:
     """Say what to do about a table whose keys are not those that its `Table` names."""
-    told = any(words in str(error) for words in ("does not match the schema", "the key"))
+    # (the last words are those of DynamoDB Local)
+    told = any(words in str(error) for words in ("does not match the schema", "the key", "the required keys"))
     if told and error_code(error) == "ValidationException":
         error.add_note(
             "The keys of the table may have other names or types than PK and SK, which are texts: give their "

@@ -30,11 +30,12 @@ from typing import Any, Final
 
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.counters import COUNTER_ITEM, CounterFlows, Event
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, update_of
 from hashrange_patterns.requests import (
     Runtime,
     failed_members,
+    get,
     is_condition_failure,
     request,
     transact,
@@ -145,7 +146,7 @@ class ShardedCounterFlows:
         read units, and 1 for each shard.
         """
         runtime = self.counters.runtime
-        layout = yield from self._read_layout(name)
+        layout = yield from self.layout(name)
         for attempt in range(runtime.attempts_max):
             addresses = [self.shard(name, shard) for shard in range(layout.shards)]
             items = yield from get_all(
@@ -155,15 +156,11 @@ class ShardedCounterFlows:
                 attributes=[self.counters.attribute],
                 consistent=True,
             )
-            before, layout = layout, (yield from self._read_layout(name))
+            before, layout = layout, (yield from self.layout(name))
             if layout.epoch == before.epoch:
                 return sum(self.counters.amount(item) for item in items.values())
             yield runtime.pause(attempt)
         raise Moving(f"the shards of {name!r} changed during each of {runtime.attempts_max} reads")
-
-    def layout(self, name: str) -> Flow[Layout]:
-        """How many shards the counter has now. Costs 1 read unit."""
-        return (yield from self._read_layout(name))
 
     def reshard(self, name: str, shards: int) -> Flow[None]:
         """Give the counter `shards` shards, from 1 to 1000, while it is counted and read.
@@ -173,7 +170,7 @@ class ShardedCounterFlows:
         """
         _check_shards(shards)
         while True:
-            layout = yield from self._read_layout(name)
+            layout = yield from self.layout(name)
             if layout.shards > layout.open:
                 yield from self._drain_last(name, layout)
             elif layout.open > shards:
@@ -205,21 +202,18 @@ class ShardedCounterFlows:
 
     def _addition(self, name: str, shard: int, by: int) -> Addition:
         amounts = {self.counters.attribute: by}
-        if shard == 0:
-            return Addition(self.shard(name, 0), amounts)
-        names = {"#pk": self.counters.table.partition_key, "#closed": "closed"}
-        return Addition(self.shard(name, shard), amounts, _OPEN, names)
+        return Addition(self.shard(name, shard), amounts, _OPEN if shard else "")
 
     def _known_layout(self, name: str) -> Flow[Layout]:
         runtime = self.counters.runtime
         known = self.layouts.get(name, runtime.now())
         if known is not None:
             return known
-        layout = yield from self._read_layout(name)
+        layout = yield from self.layout(name)
         if layout.epoch == 0 and self.shards > 1:
             # Never sharded: a counter begins with as many shards as the program asks for.
             yield from self.reshard(name, self.shards)
-            layout = yield from self._read_layout(name)
+            layout = yield from self.layout(name)
         self.layouts.set(name, layout, runtime.now())
         return layout
 
@@ -227,8 +221,9 @@ class ShardedCounterFlows:
         address = self.counters.address(name)
         return Address(address.partition, f"{address.sort}#SHARDS#{self.counters.attribute}")
 
-    def _read_layout(self, name: str) -> Flow[Layout]:
-        item = yield from self._get(self._layout_address(name))
+    def layout(self, name: str) -> Flow[Layout]:
+        """How many shards the counter has now. Costs 1 read unit."""
+        item = yield from get(self.counters.runtime, self.counters.table, self._layout_address(name))
         if item is None:
             return Layout()
         return Layout(int(item["shards"]["N"]), int(item["open"]["N"]), int(item["epoch"]["N"]))
@@ -242,61 +237,35 @@ class ShardedCounterFlows:
             "open": number(new.open),
             "epoch": number(old.epoch + 1),
         }
-        put = {"TableName": table.name, "Item": item, **_epoch_is(old)}
         try:
-            yield from transact(self.counters.runtime, [{"Put": put}, *members])
+            yield from transact(self.counters.runtime, [{"Put": table.put(item, **_epoch_is(old))}, *members])
         except Exception as error:
             failed_members(error)
 
     def _put_shard(self, name: str, shard: int) -> Item:
         item = {**self.counters.table.key(self.shard(name, shard)), self.counters.attribute: number(0)}
-        return {"Put": {"TableName": self.counters.table.name, "Item": item}}
+        return {"Put": self.counters.table.put(item)}
 
     def _drain_last(self, name: str, layout: Layout) -> Flow[None]:
         """Move the last shard's amount to shard 0, and remove the shard."""
         table = self.counters.table
         last = layout.shards - 1
-        key = table.key(self.shard(name, last))
-        names = {"#pk": table.partition_key, "#closed": "closed"}
-        close = {
-            "TableName": table.name,
-            "Key": key,
-            "UpdateExpression": "SET #closed = :true",
-            "ConditionExpression": "attribute_exists(#pk)",
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": {":true": {"BOOL": True}},
-        }
-        unchanged = {
-            "TableName": table.name,
-            "Key": table.key(self._layout_address(name)),
-            **_epoch_is(layout),
-        }
+        shard = self.shard(name, last)
+        close = table.at(
+            shard, update="SET #closed = :true", condition="attribute_exists(#pk)", true={"BOOL": True}
+        )
+        unchanged = table.at(self._layout_address(name), **_epoch_is(layout))
         try:
             # Together with the layout: a new shard with the same number must not be closed.
             yield from transact(self.counters.runtime, [{"ConditionCheck": unchanged}, {"Update": close}])
         except Exception as error:
             failed_members(error)
             return
-        amount = self.counters.amount((yield from self._get(self.shard(name, last))))
+        amount = self.counters.amount((yield from get(self.counters.runtime, table, shard)))
         moved = Addition(self.shard(name, 0), {self.counters.attribute: amount})
-        delete = {
-            "TableName": table.name,
-            "Key": key,
-            "ConditionExpression": "attribute_exists(#closed)",
-            "ExpressionAttributeNames": {"#closed": "closed"},
-        }
+        delete = table.at(shard, condition="attribute_exists(#closed)")
         members: list[Item] = [{"Delete": delete}, {"Update": update_of(table, moved)}]
         yield from self._set_layout(name, layout, replace(layout, shards=last), members)
-
-    def _get(self, address: Address) -> Flow[Item | None]:
-        parameters: dict[str, Any] = {
-            "TableName": self.counters.table.name,
-            "Key": self.counters.table.key(address),
-            "ConsistentRead": True,
-        }
-        answer = yield from request(self.counters.runtime, "get_item", parameters, repeatable=True)
-        item: Item | None = answer.get("Item")
-        return item
 
 
 class Moving(Exception):
@@ -304,15 +273,10 @@ class Moving(Exception):
 
 
 def _epoch_is(layout: Layout) -> dict[str, Any]:
-    """The condition, on the layout's item, that the layout has not changed."""
-    names = {"#epoch": "epoch"}
+    """The condition, on the layout's item, that the layout has not changed: see `Table.at`."""
     if layout.epoch == 0:
-        return {"ConditionExpression": "attribute_not_exists(#epoch)", "ExpressionAttributeNames": names}
-    return {
-        "ConditionExpression": "#epoch = :epoch",
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": {":epoch": number(layout.epoch)},
-    }
+        return {"condition": "attribute_not_exists(#epoch)"}
+    return {"condition": "#epoch = :epoch", "epoch": layout.epoch}
 
 
 def _check_shards(shards: int) -> None:
@@ -333,7 +297,33 @@ def _flows(
     return ShardedCounterFlows(counters, shards, Layouts(layout_seconds))
 
 
-class ShardedCounters(Blocking[ShardedCounterFlows]):
+class _ShardedCounters(Performing[ShardedCounterFlows, C]):
+    """What `ShardedCounters` and `AsyncShardedCounters` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        shards: int,
+        *,
+        item: tuple[str, str] = COUNTER_ITEM,
+        attribute: str = "count",
+        remember_seconds: int | None = WEEK_SECONDS,
+        layout_seconds: float = 60.0,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = _flows(table, shards, item, attribute, remember_seconds, layout_seconds, runtime)
+        super().__init__(client, flows)
+
+    add = performed(ShardedCounterFlows.add)
+    once = performed(ShardedCounterFlows.once)
+    count = performed(ShardedCounterFlows.count)
+    value = performed(ShardedCounterFlows.value)
+    layout = performed(ShardedCounterFlows.layout)
+    reshard = performed(ShardedCounterFlows.reshard)
+
+
+class ShardedCounters(_ShardedCounters[Client], Blocking[ShardedCounterFlows]):
     """Counters in many items each, with a boto3 client.
 
     A counter begins with `shards` items; `reshard` changes that. A process learns of a change after
@@ -341,50 +331,6 @@ class ShardedCounters(Blocking[ShardedCounterFlows]):
     but do not read a sharded counter with `Counters`, which sees only shard 0.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        shards: int,
-        *,
-        item: tuple[str, str] = COUNTER_ITEM,
-        attribute: str = "count",
-        remember_seconds: int | None = WEEK_SECONDS,
-        layout_seconds: float = 60.0,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = _flows(table, shards, item, attribute, remember_seconds, layout_seconds, runtime)
-        super().__init__(client, flows)
 
-    add = blocking(ShardedCounterFlows.add)
-    once = blocking(ShardedCounterFlows.once)
-    count = blocking(ShardedCounterFlows.count)
-    value = blocking(ShardedCounterFlows.value)
-    layout = blocking(ShardedCounterFlows.layout)
-    reshard = blocking(ShardedCounterFlows.reshard)
-
-
-class AsyncShardedCounters(Awaiting[ShardedCounterFlows]):
+class AsyncShardedCounters(_ShardedCounters[AsyncClient], Awaiting[ShardedCounterFlows]):
     """`ShardedCounters` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        shards: int,
-        *,
-        item: tuple[str, str] = COUNTER_ITEM,
-        attribute: str = "count",
-        remember_seconds: int | None = WEEK_SECONDS,
-        layout_seconds: float = 60.0,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = _flows(table, shards, item, attribute, remember_seconds, layout_seconds, runtime)
-        super().__init__(client, flows)
-
-    add = awaiting(ShardedCounterFlows.add)
-    once = awaiting(ShardedCounterFlows.once)
-    count = awaiting(ShardedCounterFlows.count)
-    value = awaiting(ShardedCounterFlows.value)
-    layout = awaiting(ShardedCounterFlows.layout)
-    reshard = awaiting(ShardedCounterFlows.reshard)

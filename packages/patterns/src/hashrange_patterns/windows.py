@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from hashrange_patterns.batches import query_all, sort_between
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, marker_of
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
+from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of
 from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Address, Item, Table, table_of, utc
 
@@ -33,6 +33,8 @@ Grain: TypeAlias = Literal["minute", "hour", "day"]
 _MINUTE: Final = timedelta(minutes=1)
 _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
+_DAY_FORM: Final = "DAY#%Y-%m-%d"
+_HOUR_FORM: Final = "HOUR#%Y-%m-%dT%H"
 _WIDTHS: Final[dict[Grain, timedelta]] = {"minute": _MINUTE, "hour": _HOUR, "day": _DAY}
 
 
@@ -45,10 +47,7 @@ class TimedEvent:
     amounts: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        if not self.id:
-            raise ValueError("an event needs an id that tells it from all others; this one's is empty")
-        if not self.amounts:
-            raise ValueError(f"the event {self.id!r} adds to no counter")
+        check_event(self.id, self.amounts)
         utc(self.at)
 
 
@@ -71,8 +70,7 @@ class WindowedCounterFlows:
     runtime: Runtime
 
     def __post_init__(self) -> None:
-        if self.minutes_kept_seconds is not None:
-            check_seconds("minutes_kept_seconds", self.minutes_kept_seconds)
+        check_seconds("minutes_kept_seconds", self.minutes_kept_seconds)
 
     def once(self, name: str, at: datetime, by: int = 1, *, event_id: str) -> Flow[bool]:
         """Add `by` to the counter `name` at the time `at`, for this event; False if that was done before.
@@ -102,10 +100,10 @@ class WindowedCounterFlows:
         start, end = self._range(start, end, "minute")
         whole_start, whole_end = _up(start, _HOUR), _down(end, _HOUR)
         if whole_start > whole_end:  # within one hour
-            return sum((yield from self._minutes(name, start, end, consistent)).values())
-        hours = yield from self._hours(name, whole_start, whole_end, consistent)
-        minutes = yield from self._minutes(name, start, whole_start, consistent)
-        rest = yield from self._minutes(name, whole_end, end, consistent)
+            return sum((yield from self._counts(name, "minute", start, end, consistent)).values())
+        hours = yield from self._counts(name, "hour", whole_start, whole_end, consistent)
+        minutes = yield from self._counts(name, "minute", start, whole_start, consistent)
+        rest = yield from self._counts(name, "minute", whole_end, end, consistent)
         return sum(hours.values()) + sum(minutes.values()) + sum(rest.values())
 
     def series(
@@ -116,12 +114,7 @@ class WindowedCounterFlows:
         Costs as much as `total`; for minutes it reads the items of all hours.
         """
         start, end = self._range(start, end, grain)
-        if grain == "minute":
-            counts = yield from self._minutes(name, start, end, consistent)
-        elif grain == "hour":
-            counts = yield from self._hours(name, start, end, consistent)
-        else:
-            counts = yield from self._days(name, start, end, consistent)
+        counts = yield from self._counts(name, grain, start, end, consistent)
         return [Bucket(moment, counts.get(moment, 0)) for moment in _steps(start, end, _WIDTHS[grain])]
 
     def _range(self, start: datetime, end: datetime, grain: Grain) -> tuple[datetime, datetime]:
@@ -133,46 +126,30 @@ class WindowedCounterFlows:
             raise ValueError(f"the range ends at {end.isoformat()}, before it begins at {start.isoformat()}")
         return start, end
 
-    def _days(self, name: str, start: datetime, end: datetime, consistent: bool) -> Flow[dict[datetime, int]]:
-        items = yield from self._items(name, "DAY#%Y-%m-%d", _DAY, start, end, consistent)
-        return {day: _amount(item, "count") for day, item in items}
-
-    def _hours(
-        self, name: str, start: datetime, end: datetime, consistent: bool
+    def _counts(
+        self, name: str, grain: Grain, start: datetime, end: datetime, consistent: bool
     ) -> Flow[dict[datetime, int]]:
-        items = yield from self._items(name, "DAY#%Y-%m-%d", _DAY, start, end, consistent)
-        return _parts(items, "h", 24, _HOUR, start, end)
-
-    def _minutes(
-        self, name: str, start: datetime, end: datetime, consistent: bool
-    ) -> Flow[dict[datetime, int]]:
+        """The counts of the minutes, hours or days from `start` up to `end`, without zeros."""
         if start == end:
             return {}
-        if self.minutes_kept_seconds is not None:
-            kept_from = self.runtime.now() - self.minutes_kept_seconds
-            if start.timestamp() < kept_from:
-                raise ValueError(
-                    f"minutes are kept for {self.minutes_kept_seconds} seconds: "
-                    f"those from {start.isoformat()} on may be gone; ask for whole hours"
-                )
-        items = yield from self._items(name, "HOUR#%Y-%m-%dT%H", _HOUR, start, end, consistent)
-        return _parts(items, "m", 60, _MINUTE, start, end)
-
-    def _items(
-        self, name: str, form: str, width: timedelta, start: datetime, end: datetime, consistent: bool
-    ) -> Flow[list[tuple[datetime, Item]]]:
-        """The items of the buckets of `width` that overlap the range from `start` to `end`, with their
-        times."""
-        if start == end:
-            return []
+        kept = self.minutes_kept_seconds
+        if grain == "minute" and kept is not None and start.timestamp() < self.runtime.now() - kept:
+            raise ValueError(
+                f"minutes are kept for {kept} seconds: those from {start.isoformat()} on may be gone; "
+                "ask for whole hours"
+            )
+        form, width = (_HOUR_FORM, _HOUR) if grain == "minute" else (_DAY_FORM, _DAY)
         low, high = (_written(form, moment) for moment in (start, end - timedelta(microseconds=1)))
         parameters = sort_between(self.table, self._partition(name), low, high)
-        items = yield from query_all(self.runtime, {**parameters, "ConsistentRead": consistent})
-        sorts = [self.table.address(item).sort for item in items]
-        return [
-            (datetime.strptime(sort, form).replace(tzinfo=UTC), item)
-            for sort, item in zip(sorts, items, strict=True)
-        ]
+        counts = {}
+        for item in (yield from query_all(self.runtime, {**parameters, "ConsistentRead": consistent})):
+            begin = datetime.strptime(self.table.address(item).sort, form).replace(tzinfo=UTC)
+            for part in range(width // _WIDTHS[grain]):
+                attribute = "count" if grain == "day" else f"{grain[0]}{part:02}"
+                moment = begin + part * _WIDTHS[grain]
+                if attribute in item and start <= moment < end:
+                    counts[moment] = int(item[attribute]["N"])
+        return counts
 
     def _partition(self, name: str) -> str:
         return f"{self.prefix}#{name}"
@@ -192,8 +169,8 @@ class WindowedCounterFlows:
             expires_at = int(_up(at + _MINUTE, _HOUR).timestamp()) + self.minutes_kept_seconds
         for name, by in event.amounts.items():
             partition = self._partition(name)
-            day = Address(partition, _written("DAY#%Y-%m-%d", at))
-            hour = Address(partition, _written("HOUR#%Y-%m-%dT%H", at))
+            day = Address(partition, _written(_DAY_FORM, at))
+            hour = Address(partition, _written(_HOUR_FORM, at))
             yield Addition(day, {"count": by, at.strftime("h%H"): by})
             yield Addition(hour, {"count": by, at.strftime("m%M"): by}, expires_at=expires_at)
 
@@ -201,28 +178,6 @@ class WindowedCounterFlows:
 def _written(form: str, moment: datetime) -> str:
     """A moment as a part of a key: `strftime` does not fill years before 1000 up everywhere."""
     return moment.strftime(form.replace("%Y", f"{moment.year:04}"))
-
-
-def _parts(
-    items: Iterable[tuple[datetime, Item]],
-    letter: str,
-    parts: int,
-    width: timedelta,
-    start: datetime,
-    end: datetime,
-) -> dict[datetime, int]:
-    """The counts of the parts of items (the hours of days, the minutes of hours) from `start` up to `end`."""
-    counts = {}
-    for begin, item in items:
-        for part in range(parts):
-            moment = begin + part * width
-            if start <= moment < end and f"{letter}{part:02}" in item:
-                counts[moment] = _amount(item, f"{letter}{part:02}")
-    return counts
-
-
-def _amount(item: Mapping[str, Any], attribute: str) -> int:
-    return int(item[attribute]["N"]) if attribute in item else 0
 
 
 def _down(moment: datetime, width: timedelta) -> datetime:
@@ -241,7 +196,29 @@ def _steps(start: datetime, end: datetime, width: timedelta) -> Iterator[datetim
         start += width
 
 
-class WindowedCounters(Blocking[WindowedCounterFlows]):
+class _WindowedCounters(Performing[WindowedCounterFlows, C]):
+    """What `WindowedCounters` and `AsyncWindowedCounters` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        prefix: str = "WINDOWED",
+        remember_seconds: int | None = WEEK_SECONDS,
+        minutes_kept_seconds: int | None = None,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
+        super().__init__(client, flows)
+
+    once = performed(WindowedCounterFlows.once)
+    count = performed(WindowedCounterFlows.count)
+    total = performed(WindowedCounterFlows.total)
+    series = performed(WindowedCounterFlows.series)
+
+
+class WindowedCounters(_WindowedCounters[Client], Blocking[WindowedCounterFlows]):
     """Counters per minute, hour and day, with a boto3 client.
 
     Items of days stay. Items of hours, which hold the minutes, expire `minutes_kept_seconds` after their hour
@@ -249,42 +226,6 @@ class WindowedCounters(Blocking[WindowedCounterFlows]):
     `prefix` count the event with an id once.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        prefix: str = "WINDOWED",
-        remember_seconds: int | None = WEEK_SECONDS,
-        minutes_kept_seconds: int | None = None,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
-        super().__init__(client, flows)
 
-    once = blocking(WindowedCounterFlows.once)
-    count = blocking(WindowedCounterFlows.count)
-    total = blocking(WindowedCounterFlows.total)
-    series = blocking(WindowedCounterFlows.series)
-
-
-class AsyncWindowedCounters(Awaiting[WindowedCounterFlows]):
+class AsyncWindowedCounters(_WindowedCounters[AsyncClient], Awaiting[WindowedCounterFlows]):
     """`WindowedCounters` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        prefix: str = "WINDOWED",
-        remember_seconds: int | None = WEEK_SECONDS,
-        minutes_kept_seconds: int | None = None,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        flows = WindowedCounterFlows(table_of(table), prefix, remember_seconds, minutes_kept_seconds, runtime)
-        super().__init__(client, flows)
-
-    once = awaiting(WindowedCounterFlows.once)
-    count = awaiting(WindowedCounterFlows.count)
-    total = awaiting(WindowedCounterFlows.total)
-    series = awaiting(WindowedCounterFlows.series)

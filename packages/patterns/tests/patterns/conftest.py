@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.config import Config
 
-from endpoints import REGION
+from endpoints import OTHER_ENDPOINT, REGION
 from hashrange import Database
 from hashrange.client import connect
 from hashrange_patterns import Table
@@ -24,10 +24,14 @@ FIRST_ROUND = int(os.environ.get("HASHRANGE_PATTERN_FIRST", "0"))
 
 
 @pytest.fixture(scope="session")
-def in_process_client(in_process_database: Database) -> DynamoDBClient:
-    """A client in process that sends each request once, as the guides advise."""
+def in_process_client(request: pytest.FixtureRequest) -> DynamoDBClient:
+    """A client that sends each request once, as the guides advise: in process, or to a named endpoint."""
+    if OTHER_ENDPOINT:
+        named: DynamoDBClient = request.getfixturevalue("http_client")
+        return named
     config = Config(retries={"total_max_attempts": 1})
-    client: DynamoDBClient = connect(in_process_database, region=REGION, config=config)
+    database: Database = request.getfixturevalue("in_process_database")
+    client: DynamoDBClient = connect(database, region=REGION, config=config)
     return client
 
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from hashrange_patterns import (
-    ApproximateVisitors,
     Counters,
     Event,
     Feeds,
@@ -76,10 +75,6 @@ def year(client: Client, table: Table) -> None:
     WindowedCounters(client, table).count(days)
 
 
-def readers(number: int) -> list[str]:
-    return [f"reader{serial}" for serial in range(number)]
-
-
 def sharded(client: Client, table: Table) -> None:
     ShardedCounters(client, table, 10).add("/")
 
@@ -135,20 +130,6 @@ COUNTER_ROWS = [
         lambda c, t: UniqueVisitors(c, t).seen("/", "a", NOON),
     ),
     Row("`UniqueVisitors.count`", lambda c, t: UniqueVisitors(c, t).count("/", NOON.date())),
-    Row(
-        "`ApproximateVisitors.add`, 100 visitors to a sketch of 10,000",
-        lambda c, t: ApproximateVisitors(c, t).add("/", NOON.date(), [f"new{n}" for n in range(100)]),
-        lambda c, t: ApproximateVisitors(c, t).add("/", NOON.date(), readers(10_000)),
-        events=100,
-    ),
-    Row(
-        "`ApproximateVisitors.count`, 30 days",
-        lambda c, t: ApproximateVisitors(c, t).count("/", NOON.date() - timedelta(days=29), NOON.date()),
-        lambda c, t: [
-            ApproximateVisitors(c, t).add("/", NOON.date() - timedelta(days=day), readers(10_000))
-            for day in range(30)
-        ],
-    ),
 ]
 
 

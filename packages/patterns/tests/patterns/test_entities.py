@@ -201,7 +201,7 @@ def test_a_key_does_not_change(store: Entities) -> None:
         store.update(photo)
 
 
-def test_unique_values(client: Any, table: Table, store: Entities) -> None:
+def test_no_two_entities_have_the_same_unique_value(client: Any, table: Table, store: Entities) -> None:
     alice = user("alice")
     store.create(alice)
     impostor = User(NOON, "bob", "alice@example.org")

@@ -16,7 +16,7 @@ from patterns.feed_worker import SECRET
 READERS = [f"reader{number}" for number in range(5)]
 
 
-def test_no_post_is_lost_or_shown_twice(
+def test_no_post_is_lost_or_shown_twice_when_workers_are_killed(
     http_client: Any, endpoint: str, name_table: Callable[..., str]
 ) -> None:
     table = Table(name_table("feeds", http_client))

@@ -1,4 +1,4 @@
-"""Feeds by example. The random rounds are in `test_feed_rounds`."""
+"""Feeds by example. Histories of calls at once are in `test_feed_histories`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from hashrange_patterns import AsyncFeeds, Feeds, InvalidCursor, Jobs, Page, Runtime, Table
-from hashrange_patterns.flows import Call, Flow, run
 from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted, answer_of
+from patterns.steps import Outcome, Steps
 
 SECRET = b"0123456789abcdef"
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
@@ -168,33 +168,19 @@ def test_what_is_posted_while_an_author_is_switched_reaches_everybody(client: An
 
 def test_who_follows_while_an_author_is_switched_is_not_forgotten(client: Any, table: Table) -> None:
     feeds = Feeds(client, table, SECRET, pull_above=1)
-    flow = feeds._flows.follow("dave", "alice")
-    look = next(flow)
-    assert isinstance(look, Call)
-    write = flow.send(client.get_item(**look.parameters))
+    steps, outcomes = Steps(client), list[Outcome]()
+    steps.start(feeds._flows.follow("dave", "alice"), outcomes.append)
+    steps.step(steps.running[0])  # alice's posts are written
     for reader in ("bob", "carol"):
         feeds.follow(reader, "alice")
     work(feeds)
     # dave was about to be written to, and alice is read by now.
-    assert run(resumed(flow, write), client)
+    steps.finish()
+    assert outcomes[0].result
     work(feeds)
     feeds.post("alice", "hello")
     work(feeds)
     assert contents(feeds.home("dave")) == ["hello"]
-
-
-def resumed(flow: Flow[bool], step: Any) -> Flow[bool]:
-    """A flow from its open request on."""
-    while True:
-        try:
-            answer = yield step
-        except ClientError as error:
-            step = flow.throw(error)
-            continue
-        try:
-            step = flow.send(answer)
-        except StopIteration as stop:
-            return bool(stop.value)
 
 
 def test_an_author_s_posts_keep_their_order_when_clocks_do_not(client: Any, table: Table) -> None:

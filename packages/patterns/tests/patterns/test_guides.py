@@ -25,18 +25,11 @@ TESTS = {
     for name in re.findall(r"^def (test_\w+)", module.read_text(encoding="utf-8"), re.MULTILINE)
 }
 # (they promise nothing of their own)
-WITHOUT_PROMISES = {"README", "costs", "counters", "counting-from-a-stream", "entities", "feeds"} | {
-    "rate-limiter",
-    "sharded-counters",
-    "time-windows",
-    "unique-visitors",
-}
+WITHOUT_PROMISES = {"README", "costs"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_a_page_does_what_it_says(page: Path, client: Any, table: Table) -> None:
-    if "ApproximateVisitors" in page.read_text(encoding="utf-8"):
-        pytest.importorskip("datasketches")
     names: dict[str, Any] = {"client": client}
     for block in blocks_of(page):
         run(block.replace('"blog"', f'"{table.name}"'), names)

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hashrange_patterns import AsyncRates, Contended, Rates, Runtime, Table
-from hashrange_patterns.flows import Call, Flow
+from hashrange_patterns.flows import Call
 from hashrange_patterns.rates import RateFlows
 from patterns.asynchronous import asynchronous
-from patterns.simulation import Simulation
 
 NOW = float(int(time.time()) + 86_400)  # (a server under test deletes what expired by the real time)
 KEYS = itertools.count()
@@ -76,30 +75,6 @@ def test_it_decides_as_a_bucket_of_tokens(
             assert decision.allowed == (tokens >= cost)
         if decision.allowed:
             tokens -= cost
-
-
-def test_no_more_pass_at_once_than_may_by_random_rounds(client: Any, table: Table, rounds: range) -> None:
-    for seed in rounds:
-        simulation = Simulation(client, seed, fault_rate=0.0, death_rate=0.0)
-        start = simulation.time
-        flows = RateFlows(table, 1.0, 5, simulation.runtime())
-        passed: list[float] = []
-
-        def ask(
-            flows: RateFlows = flows,
-            passed: list[float] = passed,
-            simulation: Simulation = simulation,
-            seed: int = seed,
-        ) -> Flow[None]:
-            for _ in range(6):
-                if (yield from flows.allow(f"key{seed}")).allowed:
-                    passed.append(simulation.time)
-                simulation.time += simulation.chance.choice([0.0, 0.0, 0.3])
-
-        for _ in range(4):
-            simulation.start(ask)
-        simulation.run()
-        assert 5 <= len(passed) <= 5 + (simulation.time - start), seed
 
 
 def test_it_expires_when_the_bucket_is_full(client: Any, table: Table) -> None:

@@ -18,6 +18,10 @@
     snapshot      a store at one moment, for reading only
     moving        a schema as the target of a copy
     schema        makes and checks the tables and functions of a store; `schema.sql` has them
+    stores        stores, for `hashrange check` and `hashrange copy`
+    serving       the options of `hashrange serve`
+    driver        says what to do where psycopg is missing
+    ring          what the engine adds to Hashrange
 
 The path of a commit:
 

@@ -129,24 +129,17 @@ def _query(
     newest_first: bool,
     consistent: bool,
 ) -> dict[str, Any]:
-    names = {"#pk": index.partition_key if index else table.partition_key}
-    values: Item = {":pk": {"S": partition}}
-    condition = "#pk = :pk"
-    sort = index.sort_key if index else table.sort_key
-    if bounds is not None and sort is not None:
-        names["#sk"] = sort
-        values[":high"] = {"S": bounds[1]}
-        if bounds[0]:
-            values[":low"] = {"S": bounds[0]}
-            condition += " AND #sk BETWEEN :low AND :high"
-        else:
-            # (DynamoDB does not accept an empty text as a bound)
-            condition += " AND #sk <= :high"
+    own = index or Index("", table.partition_key, table.sort_key)
+    sort, values = "", {}
+    if bounds is not None and own.sort_key is not None:
+        low, high = bounds
+        # (DynamoDB does not accept an empty text as a bound)
+        sort = "#sk BETWEEN :low AND :high" if low else "#sk <= :high"
+        values = {"low": low, "high": high} if low else {"high": high}
     return {
-        "TableName": table.name,
-        "KeyConditionExpression": condition,
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
+        **dataclasses.replace(table, partition_key=own.partition_key, sort_key=own.sort_key or "").query(
+            partition, sort=sort, **values
+        ),
         "ScanIndexForward": not newest_first,
         **({"IndexName": index.name} if index else {"ConsistentRead": consistent}),
     }

@@ -42,11 +42,11 @@ from hashrange_patterns.entities.writes import (
     new_version,
     update,
 )
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, Client, Flow, awaiting, blocking
-from hashrange_patterns.requests import Runtime, failed_members, item_that_was_there, request, transact
+from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
+from hashrange_patterns.requests import Runtime, failed_members, get, item_that_was_there, request, transact
 from hashrange_patterns.tables import Index, Item, Table, table_of
 
-C = TypeVar("C")
+Into = TypeVar("Into")
 
 _OPERATIONS = {"Put": "put_item", "Update": "update_item", "Delete": "delete_item"}
 
@@ -60,13 +60,8 @@ class EntityFlows:
 
     def get(self, key: Key[E], *, consistent: bool = False) -> Flow[E | None]:
         """The entity with this key. Costs half a read unit for each 4 KB, or 1 if consistent."""
-        parameters = {
-            "TableName": self.table.name,
-            "Key": self.table.key(key.address),
-            "ConsistentRead": consistent,
-        }
-        answer = yield from request(self.runtime, "get_item", parameters, repeatable=True)
-        return self._read(answer.get("Item"), key.kind)
+        item = yield from get(self.runtime, self.table, key.address, consistent=consistent)
+        return self._read(item, key.kind)
 
     def get_all(self, keys: Iterable[Key[E]], *, consistent: bool = False) -> Flow[dict[Key[E], E]]:
         """The entities with these keys that exist, in the order of `keys`, by BatchGetItem.
@@ -84,10 +79,7 @@ class EntityFlows:
 
         Costs 2 read units for each 4 KB of each.
         """
-        members = [
-            {"Get": {"TableName": self.table.name, "Key": self.table.key(key.address)}} for key in keys
-        ]
-        parameters = {"TransactItems": members}
+        parameters = {"TransactItems": [{"Get": self.table.at(key.address)} for key in keys]}
         answer = yield from request(self.runtime, "transact_get_items", parameters, repeatable=True)
         read = {
             key: self._read(response.get("Item"), key.kind)
@@ -114,17 +106,15 @@ class EntityFlows:
 
         Raises `Missing` if there is none, and `Changed` if that happened `attempts_max` times.
         """
-        for attempt in range(self.runtime.attempts_max):
-            entity = yield from self.get(key, consistent=True)
-            if entity is None:
-                raise Missing(f"there is no {schema_of(key.kind).name} {key.address}")
+
+        def write(entity: E) -> Flow[bool]:
             change(entity)
-            try:
-                yield from self.update(entity)
-                return entity
-            except Changed:
-                yield self.runtime.pause(attempt)
-        raise Changed(f"{key.address} was changed by others {self.runtime.attempts_max} times")
+            return (yield from self.update(entity))
+
+        entity = yield from self._again(key, write)
+        if entity is None:
+            raise Missing(f"there is no {schema_of(key.kind).name} {key.address}")
+        return entity
 
     def delete(self, target: AnyEntity | Key[AnyEntity]) -> Flow[bool]:
         """Delete an entity. With a key: False if there is none. With an entity that was read: raises
@@ -134,15 +124,8 @@ class EntityFlows:
         """
         if not isinstance(target, Key):
             return (yield from self._perform(delete(target)))
-        for attempt in range(self.runtime.attempts_max):
-            entity = yield from self.get(target, consistent=True)
-            if entity is None:
-                return False
-            try:
-                return (yield from self._perform(delete(entity)))
-            except Changed:
-                yield self.runtime.pause(attempt)
-        raise Changed(f"{target.address} was changed by others {self.runtime.attempts_max} times")
+        deleted = yield from self._again(target, lambda entity: self._perform(delete(entity)))
+        return deleted is not None
 
     def add(self, target: AnyEntity | Key[AnyEntity], /, **amounts: int) -> Flow[None]:
         """Add to numbers of an entity; many may do so at once. Raises `Missing`.
@@ -230,8 +213,8 @@ class EntityFlows:
         return (yield from self._found([kind], parameters, limit))
 
     def collect(
-        self, into: type[C], *values: object, index: Index | None = None, consistent: bool = False
-    ) -> Flow[C | None]:
+        self, into: type[Into], *values: object, index: Index | None = None, consistent: bool = False
+    ) -> Flow[Into | None]:
         """Entities of several classes in one partition, by one Query, as an instance of the dataclass `into`.
 
         A field of type `list[Photo]` takes all photos, a field of type `User` or `User | None` the user.
@@ -243,6 +226,19 @@ class EntityFlows:
         kinds = [field_.kind for field_ in fields_]
         parameters = collection_query(self.table, into, kinds, values, index, consistent)
         return filled(into, fields_, (yield from self._found(kinds, parameters, None)))
+
+    def _again(self, key: Key[E], write: Callable[[E], Flow[bool]]) -> Flow[E | None]:
+        """Read an entity and write it, again while others are faster; None if there is none."""
+        for attempt in range(self.runtime.attempts_max):
+            entity = yield from self.get(key, consistent=True)
+            if entity is None:
+                return None
+            try:
+                yield from write(entity)
+                return entity
+            except Changed:
+                yield self.runtime.pause(attempt)
+        raise Changed(f"{key.address} was changed by others {self.runtime.attempts_max} times")
 
     def _read(self, item: Item | None, kind: type[E]) -> E | None:
         if not item:
@@ -317,55 +313,36 @@ class EntityFlows:
         return entities
 
 
-class Entities(Blocking[EntityFlows]):
+class _Entities(Performing[EntityFlows, C]):
+    """What `Entities` and `AsyncEntities` have in common."""
+
+    def __init__(
+        self,
+        client: C,
+        table: Table | str,
+        *,
+        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
+    ) -> None:
+        super().__init__(client, EntityFlows(table_of(table), runtime))
+
+    get = performed(EntityFlows.get)
+    get_all = performed(EntityFlows.get_all)
+    get_together = performed(EntityFlows.get_together)
+    create = performed(EntityFlows.create)
+    update = performed(EntityFlows.update)
+    modify = performed(EntityFlows.modify)
+    delete = performed(EntityFlows.delete)
+    add = performed(EntityFlows.add)
+    transact = performed(EntityFlows.transact)
+    put_all = performed(EntityFlows.put_all)
+    delete_all = performed(EntityFlows.delete_all)
+    query = performed(EntityFlows.query)
+    collect = performed(EntityFlows.collect)
+
+
+class Entities(_Entities[Client], Blocking[EntityFlows]):
     """Entities in a table, with a boto3 client."""
 
-    def __init__(
-        self,
-        client: Client,
-        table: Table | str,
-        *,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, EntityFlows(table_of(table), runtime))
 
-    get = blocking(EntityFlows.get)
-    get_all = blocking(EntityFlows.get_all)
-    get_together = blocking(EntityFlows.get_together)
-    create = blocking(EntityFlows.create)
-    update = blocking(EntityFlows.update)
-    modify = blocking(EntityFlows.modify)
-    delete = blocking(EntityFlows.delete)
-    add = blocking(EntityFlows.add)
-    transact = blocking(EntityFlows.transact)
-    put_all = blocking(EntityFlows.put_all)
-    delete_all = blocking(EntityFlows.delete_all)
-    query = blocking(EntityFlows.query)
-    collect = blocking(EntityFlows.collect)
-
-
-class AsyncEntities(Awaiting[EntityFlows]):
+class AsyncEntities(_Entities[AsyncClient], Awaiting[EntityFlows]):
     """`Entities` with an aiobotocore client."""
-
-    def __init__(
-        self,
-        client: AsyncClient,
-        table: Table | str,
-        *,
-        runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
-    ) -> None:
-        super().__init__(client, EntityFlows(table_of(table), runtime))
-
-    get = awaiting(EntityFlows.get)
-    get_all = awaiting(EntityFlows.get_all)
-    get_together = awaiting(EntityFlows.get_together)
-    create = awaiting(EntityFlows.create)
-    update = awaiting(EntityFlows.update)
-    modify = awaiting(EntityFlows.modify)
-    delete = awaiting(EntityFlows.delete)
-    add = awaiting(EntityFlows.add)
-    transact = awaiting(EntityFlows.transact)
-    put_all = awaiting(EntityFlows.put_all)
-    delete_all = awaiting(EntityFlows.delete_all)
-    query = awaiting(EntityFlows.query)
-    collect = awaiting(EntityFlows.collect)

@@ -88,16 +88,9 @@ def create(entity: AnyEntity) -> Write:
         version = new_version(runtime)
         item = {**schema.encode(table, entity), VERSION: {"S": version}}
         planned = Plan(version=version, written=lambda: remember(entity, item))
-        condition = {
-            "ConditionExpression": "attribute_not_exists(#pk)",
-            "ExpressionAttributeNames": {"#pk": table.partition_key},
-        }
         address = table.address(item)
-        planned.member(
-            "Put",
-            {"TableName": table.name, "Item": item, **condition},
-            AlreadyExists(f"{schema.name} {address}"),
-        )
+        put = table.put(item, condition="attribute_not_exists(#pk)")
+        planned.member("Put", put, AlreadyExists(f"{schema.name} {address}"))
         for value in _unique_values(schema, vars(entity)):
             _take(planned, table, value, address)
         return planned
@@ -149,17 +142,8 @@ def delete(entity: AnyEntity) -> Write:
         schema, item = schema_of(type(entity)), _read_before(entity)
         address = table.address(item)
         planned = Plan(written=lambda: remember(entity, None))
-        condition, names, values = _unchanged(item)
-        parameters = {
-            "TableName": table.name,
-            "Key": table.key(address),
-            "ConditionExpression": f"attribute_exists(#pk) AND {condition}",
-            "ExpressionAttributeNames": {**names, "#pk": table.partition_key},
-            **({"ExpressionAttributeValues": values} if values else {}),
-        }
-        planned.member(
-            "Delete", parameters, Changed(f"{schema.name} {address} is not what it was when it was read")
-        )
+        changed = Changed(f"{schema.name} {address} is not what it was when it was read")
+        planned.member("Delete", _unchanged(table, item), changed)
         for value in _unique_values(schema, vars(schema.decode(table, item))):
             _free(planned, table, value, address)
         return planned
@@ -186,17 +170,10 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
         sums = ", ".join(f"#a{place} :a{place}" for place in range(len(amounts)))
         names = {f"#a{place}": name for place, name in enumerate(amounts)}
         values = {f":a{place}": {"N": number_text(amount)} for place, amount in enumerate(amounts.values())}
-        there = _there(table, schema, address)
-        parameters = {
-            **there,
-            "UpdateExpression": f"ADD {sums} SET #version = :version",
-            "ExpressionAttributeNames": {**there["ExpressionAttributeNames"], **names, "#version": VERSION},
-            "ExpressionAttributeValues": {
-                **there["ExpressionAttributeValues"],
-                **values,
-                ":version": {"S": new_version(runtime)},
-            },
-        }
+        parameters = _there(table, schema, address)
+        parameters["UpdateExpression"] = f"ADD {sums} SET #version = :version"
+        parameters["ExpressionAttributeNames"] |= {**names, "#version": VERSION}
+        parameters["ExpressionAttributeValues"] |= {**values, ":version": {"S": new_version(runtime)}}
         planned = Plan()
         planned.member("Update", parameters, Missing(f"there is no {schema.name} {address}"))
         return planned
@@ -232,13 +209,8 @@ def _there(table: Table, schema: Schema, address: Address) -> dict[str, Any]:
 
     An item without a kind, which another program wrote, is taken for one.
     """
-    return {
-        "TableName": table.name,
-        "Key": table.key(address),
-        "ConditionExpression": "attribute_exists(#pk) AND (attribute_not_exists(#kind) OR #kind = :kind)",
-        "ExpressionAttributeNames": {"#pk": table.partition_key, "#kind": KIND},
-        "ExpressionAttributeValues": {":kind": {"S": schema.name}},
-    }
+    condition = f"attribute_exists(#pk) AND (attribute_not_exists(#{KIND}) OR #{KIND} = :kind)"
+    return table.at(address, condition=condition, kind=schema.name)
 
 
 def _read_before(entity: AnyEntity) -> Item:
@@ -248,16 +220,17 @@ def _read_before(entity: AnyEntity) -> Item:
     return item
 
 
-def _unchanged(item: Item) -> tuple[str, dict[str, str], Item]:
-    """The condition that an item has the version that it had."""
-    if VERSION in item:
-        return "#version = :seen", {"#version": VERSION}, {":seen": item[VERSION]}
-    return "attribute_not_exists(#version)", {"#version": VERSION}, {}
+def _unchanged(table: Table, item: Item) -> dict[str, Any]:
+    """The parameters of a write on the condition that an item has the version that it had."""
+    seen = {"seen": item[VERSION]} if VERSION in item else {}
+    condition = f"#{VERSION} = :seen" if seen else f"attribute_not_exists(#{VERSION})"
+    return table.at(table.address(item), condition=f"attribute_exists(#pk) AND {condition}", **seen)
 
 
 def _update(table: Table, item: Item, changed: Mapping[str, Item], removed: list[str]) -> dict[str, Any]:
-    condition, names, values = _unchanged(item)
-    names = {**names, "#pk": table.partition_key}
+    unchanged = _unchanged(table, item)
+    names = unchanged["ExpressionAttributeNames"]
+    values = unchanged.get("ExpressionAttributeValues", {})
     sets, removes = [], []
     for place, (name, value) in enumerate(changed.items()):
         names[f"#s{place}"], values[f":s{place}"] = name, value
@@ -265,14 +238,8 @@ def _update(table: Table, item: Item, changed: Mapping[str, Item], removed: list
     for place, name in enumerate(removed):
         names[f"#r{place}"] = name
         removes.append(f"#r{place}")
-    return {
-        "TableName": table.name,
-        "Key": table.key(table.address(item)),
-        "UpdateExpression": "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else ""),
-        "ConditionExpression": f"attribute_exists(#pk) AND {condition}",
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
-    }
+    update = "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else "")
+    return {**unchanged, "UpdateExpression": update, "ExpressionAttributeValues": values}
 
 
 def _unique_values(schema: Schema, values: Mapping[str, Any]) -> set[str]:
@@ -286,26 +253,16 @@ def _take(planned: Plan, table: Table, value: str, owner: Address) -> None:
         "owner_partition": {"S": owner.partition},
         "owner_sort": {"S": owner.sort},
     }
-    parameters = {
-        "TableName": table.name,
-        "Item": item,
-        "ConditionExpression": "attribute_not_exists(#pk)",
-        "ExpressionAttributeNames": {"#pk": table.partition_key},
-    }
-    planned.member("Put", parameters, NotUnique(value.removeprefix("UNIQUE#")))
+    put = table.put(item, condition="attribute_not_exists(#pk)")
+    planned.member("Put", put, NotUnique(value.removeprefix("UNIQUE#")))
 
 
 def _free(planned: Plan, table: Table, value: str, owner: Address) -> None:
-    parameters = {
-        "TableName": table.name,
-        "Key": table.key(Address(value, UNIQUE_SORT)),
+    delete = table.at(
+        Address(value, UNIQUE_SORT),
         # (no item: the entity was written before its class had this unique value)
-        "ConditionExpression": "attribute_not_exists(#pk) OR (#partition = :partition AND #sort = :sort)",
-        "ExpressionAttributeNames": {
-            "#pk": table.partition_key,
-            "#partition": "owner_partition",
-            "#sort": "owner_sort",
-        },
-        "ExpressionAttributeValues": {":partition": {"S": owner.partition}, ":sort": {"S": owner.sort}},
-    }
-    planned.member("Delete", parameters, Changed(f"{value.removeprefix('UNIQUE#')} belongs to another"))
+        condition="attribute_not_exists(#pk) OR (#owner_partition = :partition AND #owner_sort = :sort)",
+        partition=owner.partition,
+        sort=owner.sort,
+    )
+    planned.member("Delete", delete, Changed(f"{value.removeprefix('UNIQUE#')} belongs to another"))
