@@ -181,7 +181,7 @@ def _identity(users: Path, user: str | None) -> Identity:
     except UsersError as error:
         raise click.ClickException(f"{users}: {error}") from error
     # Users without a key in the file may have one in the store.
-    known = [*given.people.values(), *(key.owner for key in given.keys.values())]
+    known: list[Identity] = [*given.people.values(), *(key.owner for key in given.keys.values())]
     for identity in known:
         if user in (identity.principal.name, identity.principal.arn) and user:
             return identity
