@@ -202,11 +202,12 @@ clean:  ## Remove what was built; data directories stay
 # The stamps: what is installed is installed again only when pyproject.toml changes.
 
 $(VENV)/.develop: pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml | $(VENV)/.pip
-	$(BIN)/python -m pip install --quiet --group dev --editable . --editable packages/patterns --editable packages/postgres
+	@# (setuptools warns of editable packages in several folders)
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --group dev --editable . --editable packages/patterns --editable packages/postgres
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres
 	@touch $@
 
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(VENV)/.pip

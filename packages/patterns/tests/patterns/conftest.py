@@ -1,4 +1,4 @@
-"""Fixtures of the tests of `hashrange_patterns`: a table, and how many random rounds."""
+"""Fixtures of the tests of `hashrange_patterns`: clients, and a table."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 ROUNDS = int(os.environ.get("HASHRANGE_PATTERN_ROUNDS", "0"))
 """How many rounds every kind of random test makes; 0 for a small dose."""
-FIRST_ROUND = int(os.environ.get("HASHRANGE_PATTERN_FIRST", "0"))
-"""The seed of the first, to see one again that failed."""
 
 
 @pytest.fixture(scope="session")
@@ -52,10 +50,3 @@ def table(client: DynamoDBClient, name_table: Callable[..., str]) -> Table:
     client.get_waiter("table_exists").wait(TableName=table.name, WaiterConfig={"Delay": 1})
     client.update_time_to_live(**table.time_to_live())
     return table
-
-
-@pytest.fixture
-def rounds(transport: str) -> range:
-    """The seeds of a random test: fewer over HTTP, where a request costs more."""
-    number = ROUNDS or (6 if transport == "in-process" else 2)
-    return range(FIRST_ROUND, FIRST_ROUND + number)
