@@ -50,7 +50,8 @@ class Feeding(Histories):
         def then(outcome: Outcome) -> None:
             if outcome.returned:
                 # Above all that were published before it was begun, whatever the clocks say.
-                assert outcome.result.id > newest or (author, key) in self.keyed
+                # (With a key it may be the post of an earlier call.)
+                assert outcome.result.id > newest or key is not None
                 self.posted[outcome.result.id] = outcome.result
                 if key is not None:
                     assert self.keyed.setdefault((author, key), outcome.result.id) == outcome.result.id
