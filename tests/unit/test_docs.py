@@ -13,7 +13,9 @@ from hashrange.operations import REGISTRY
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS += sorted((ROOT / "packages").rglob("*.md"))
+DOCUMENTS += sorted(
+    path for path in (ROOT / "packages").rglob("*.md") if "node_modules" not in path.parts
+)
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 
