@@ -191,9 +191,9 @@ def balances(item: dict[str, Any]) -> tuple[int, int]:
 _KILLED = """
 import os, signal, sys
 from hashrange.cli import copying, main
-from hashrange.storage import moving
+from hashrange.storage import store_copy
 
-moving.BATCH_RECORDS_MAX = 10
+store_copy.BATCH_RECORDS_MAX = 10
 step = sys.argv.pop(1)
 
 class Kill(copying.Progress):

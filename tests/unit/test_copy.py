@@ -431,17 +431,17 @@ def test_the_size_of_batches_is_bounded(places: Places, monkeypatch: pytest.Monk
     engine.write(partial(fill, value=b"x" * 1000, count=50))
     engine.close()
     copied(stores[0], stores[1], no_logs)
-    for target in ("embedded.offline.moving", "postgres.snapshot"):
-        monkeypatch.setattr(f"hashrange.storage.{target}.BATCH_BYTES_MAX", 5_000)
-        monkeypatch.setattr(f"hashrange.storage.{target}.BATCH_RECORDS_MAX", 3)
+    for target in ("hashrange.storage.embedded.offline.directory_copy", "hashrange_postgres.snapshot"):
+        monkeypatch.setattr(f"{target}.BATCH_BYTES_MAX", 5_000)
+        monkeypatch.setattr(f"{target}.BATCH_RECORDS_MAX", 3)
     for store in stores:
         source = store.source(no_logs)
         sizes = [len(batch) for batch in source.batches()]
         source.close()
         assert sum(sizes) == 50
         assert max(sizes) == 3
-    for target in ("embedded.offline.moving", "postgres.snapshot"):
-        monkeypatch.setattr(f"hashrange.storage.{target}.BATCH_BYTES_MAX", 1_500)
+    for target in ("hashrange.storage.embedded.offline.directory_copy", "hashrange_postgres.snapshot"):
+        monkeypatch.setattr(f"{target}.BATCH_BYTES_MAX", 1_500)
     for store in stores:
         source = store.source(no_logs)
         assert max(len(batch) for batch in source.batches()) == 2
