@@ -310,7 +310,7 @@ def _plain(value: Any) -> Any:
 def _ours(value: Any) -> Any:
     from base64 import b64decode
 
-    if isinstance(value, ion_text.Noted):
+    if isinstance(value, ion_text.AnnotatedValue):
         return (value.notes, _ours(value.value))
     if isinstance(value, ion_text.Number):
         return Decimal(value)

@@ -50,7 +50,7 @@ _PARTS_OF_A_UNIT: Final = 2
 """Read units come in halves, and a sketch counts whole numbers."""
 
 
-class Place(NamedTuple):
+class TableOrIndex(NamedTuple):
     """A table or a global index; `table` is a full name, `index_name` "" for the table."""
 
     table: str
@@ -99,7 +99,7 @@ class _Watched:
 class Ranking(NamedTuple):
     """The highest keys of a place in one hour. `kind` is PKC, PKT, SKC or SKT; `since` its beginning."""
 
-    place: Place
+    place: TableOrIndex
     kind: str
     since: float
     contributors: list[Contributor]
@@ -115,7 +115,7 @@ class Contributors(Observer):
         self._clock = clock
         self._settings = settings
         self._lock = threading.Lock()
-        self._watched: dict[Place, _Watched] = {}
+        self._watched: dict[TableOrIndex, _Watched] = {}
         self._looks = False
 
     def look_at(self, tables: list[Table]) -> None:
@@ -151,7 +151,7 @@ class Contributors(Observer):
                 self._count_access(scope, part, [t for t in named if t.member not in refused], now)
 
     def _count_throttled(self, scope: str, target: Target, now: float) -> None:
-        place = Place(_full(scope, target.table), target.index or "")
+        place = TableOrIndex(_full(scope, target.table), target.index or "")
         watched = self._watched.get(place)
         if watched is not None and isinstance(target.attributes, Mapping):
             for kind, key in _keys(watched.key, target.attributes):
@@ -164,7 +164,7 @@ class Contributors(Observer):
         weight = _PARTS_OF_A_UNIT * (_WRITE_WEIGHT if part.writes else 1)
         units = {"": part.table + sum(part.local.values()), **part.global_}
         for index, consumed in units.items():
-            watched = self._watched.get(Place(_full(scope, table), index))
+            watched = self._watched.get(TableOrIndex(_full(scope, table), index))
             if watched is None or not watched.counts_access or not consumed:
                 continue
             share = max(round(consumed * weight / max(len(mine), 1)), 1)
@@ -189,7 +189,7 @@ class Contributors(Observer):
         return found
 
 
-def _enabled(tables: list[Table]) -> Iterator[tuple[Place, tuple[KeySchema, bool]]]:
+def _enabled(tables: list[Table]) -> Iterator[tuple[TableOrIndex, tuple[KeySchema, bool]]]:
     """The tables and indexes whose keys are counted: their keys, and whether what is accessed counts."""
     for table in tables:
         for name in table.insights:
@@ -197,7 +197,7 @@ def _enabled(tables: list[Table]) -> Iterator[tuple[Place, tuple[KeySchema, bool
             index = table.index(name) if name else None
             if insights is not None and insights.status == "ENABLED":
                 key = table.key if index is None else index.key
-                yield Place(table.full_name, name), (key, insights.mode != "THROTTLED_KEYS")
+                yield TableOrIndex(table.full_name, name), (key, insights.mode != "THROTTLED_KEYS")
 
 
 def _full(scope: str, table: str) -> str:

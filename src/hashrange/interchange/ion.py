@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange.interchange.ion_text import Blob, IonError, Noted, Number
+from hashrange.interchange.ion_text import AnnotatedValue, Blob, IonError, Number
 from hashrange.interchange.ion_text import read as read_text
 from hashrange.interchange.rows import Bad
 from hashrange.values import AttributeValue, Item
@@ -72,7 +72,7 @@ def _value(value: Any) -> AttributeValue:
     return _noted(value)
 
 
-def _noted(noted: Noted) -> AttributeValue:
+def _noted(noted: AnnotatedValue) -> AttributeValue:
     member = next((_SETS[note] for note in noted.notes if note in _SETS), None)
     if member is None:
         return _value(noted.value)

@@ -94,7 +94,7 @@ class Blob(str):
     __slots__ = ()
 
 
-class Noted:
+class AnnotatedValue:
     """A value with annotations."""
 
     __slots__ = ("notes", "value")
@@ -105,8 +105,8 @@ class Noted:
 
 
 def read(text: str) -> Any:
-    """The single value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `Noted`. A version marker
-    may precede it. Raises `IonError`."""
+    """The single value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `AnnotatedValue`. A version
+    marker may precede it. Raises `IonError`."""
     reader = _Reader(text)
     reader.skip_version()
     value = reader.value(0)
@@ -158,7 +158,7 @@ class _Reader:
             while kind in ("word", "quoted") and self.passes("::"):
                 notes.append(_symbol(kind, token))
                 kind, token = self.token()
-            return Noted(tuple(notes), self._bare(kind, token, level))
+            return AnnotatedValue(tuple(notes), self._bare(kind, token, level))
         return self._bare(kind, token, level)
 
     def _bare(self, kind: str, token: str, level: int) -> Any:

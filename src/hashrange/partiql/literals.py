@@ -29,7 +29,7 @@ _KEY_KINDS: Final = {
     "word": "VariableReference",
     "quoted": "VariableReference",
 }
-Place: TypeAlias = tuple[str | int, ...]
+LiteralPath: TypeAlias = tuple[str | int, ...]
 """The place of a literal in an outer one: names and list indexes. Messages write it in two ways."""
 _BAG_TYPES: Final = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 
@@ -44,7 +44,7 @@ def begins_literal(cursor: StatementCursor) -> bool:
     return token.kind == "word" and token.text.upper() in _WORDS
 
 
-def literal(cursor: StatementCursor, where: Place = (), level: int = 1) -> AttributeValue:
+def literal(cursor: StatementCursor, where: LiteralPath = (), level: int = 1) -> AttributeValue:
     """Take the literal at the cursor. `where` is its place in an outer literal, for messages."""
     if level > NESTING_LEVELS_MAX + 1:
         raise ExpressionError("Nesting Levels have exceeded supported limits")
@@ -65,12 +65,12 @@ def literal(cursor: StatementCursor, where: Place = (), level: int = 1) -> Attri
     return {"N": _number(cursor, where)}
 
 
-def _key(where: Place) -> str:
+def _key(where: LiteralPath) -> str:
     """A place as messages about types write it: `root.a.0`."""
     return ".".join(["root", *map(str, where)])
 
 
-def _path(where: Place) -> str:
+def _path(where: LiteralPath) -> str:
     """A place as messages about numbers write it: `root.a[0]`."""
     return "root" + "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in where])
 
@@ -80,7 +80,7 @@ def text_of(token: Token) -> str:
     return token.text[1:-1].replace("''", "'")
 
 
-def members(cursor: StatementCursor, where: Place, opening: Token | None = None) -> _Members:
+def members(cursor: StatementCursor, where: LiteralPath, opening: Token | None = None) -> _Members:
     """The names of a map, one at a time, after its opening brace; the caller takes the value of each.
 
     The error for a repeated name shows the place of the name, or the place of `opening` if it is given.
@@ -93,7 +93,7 @@ class _Members:
 
     __slots__ = ("_cursor", "_opening", "_seen", "_where")
 
-    def __init__(self, cursor: StatementCursor, where: Place, opening: Token | None) -> None:
+    def __init__(self, cursor: StatementCursor, where: LiteralPath, opening: Token | None) -> None:
         self._cursor = cursor
         self._opening = opening
         self._where = where
@@ -133,7 +133,7 @@ class _Members:
         return name
 
 
-def _list(cursor: StatementCursor, where: Place, level: int) -> list[AttributeValue]:
+def _list(cursor: StatementCursor, where: LiteralPath, level: int) -> list[AttributeValue]:
     elements: list[AttributeValue] = []
     if cursor.accept("]"):
         return elements
@@ -145,7 +145,7 @@ def _list(cursor: StatementCursor, where: Place, level: int) -> list[AttributeVa
             return elements
 
 
-def _bag(cursor: StatementCursor, where: Place) -> AttributeValue:
+def _bag(cursor: StatementCursor, where: LiteralPath) -> AttributeValue:
     if cursor.at(">>"):
         raise ExpressionError("Empty bags are not supported")
     members: list[AttributeValue] = []
@@ -167,7 +167,7 @@ def _bag(cursor: StatementCursor, where: Place) -> AttributeValue:
     return {f"{kind}S": texts}
 
 
-def _refuse_operator(cursor: StatementCursor, where: Place) -> None:
+def _refuse_operator(cursor: StatementCursor, where: LiteralPath) -> None:
     """Refuse an operator after a literal, with its own error."""
     token = cursor.token
     if token.kind == "symbol" and token.text in ("+", "-", "*", "/", "%", "||"):
@@ -175,7 +175,7 @@ def _refuse_operator(cursor: StatementCursor, where: Place) -> None:
         raise ExpressionError(f"Unsupported data type: {token.text} {place}")
 
 
-def _number(cursor: StatementCursor, where: Place) -> str:
+def _number(cursor: StatementCursor, where: LiteralPath) -> str:
     sign = cursor.take().text if cursor.token.kind == "symbol" else ""
     try:
         return numbers.normalise(sign + cursor.take().text)
@@ -184,7 +184,7 @@ def _number(cursor: StatementCursor, where: Place) -> str:
         raise ExpressionError(f"{error.newer} under {_path(where)}") from None
 
 
-def _unsupported(cursor: StatementCursor, where: Place) -> ExpressionError:
+def _unsupported(cursor: StatementCursor, where: LiteralPath) -> ExpressionError:
     token = cursor.token
     if token.kind in ("end", "other") or (token.kind == "symbol" and token.text not in "(+-"):
         return malformed("Unexpected term")

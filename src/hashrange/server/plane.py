@@ -371,7 +371,7 @@ class Exchange:
         self.linger = False
         self.started = 0.0
         self.call: Call | None = None
-        self.noted: trace.Noted | None = None
+        self.noted: trace.TracedCall | None = None
         self.operation = ""
         self.form: Form | None = None
         self.sent: tuple[bytes, bytes, dict[bytes, bytes], bytes | bytearray] | None = None

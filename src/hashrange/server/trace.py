@@ -54,7 +54,7 @@ _KEY_ID: Final = re.compile(rb"Credential=([^/,\s]{1,128})/")
 _REQUEST_ID: Final = re.compile(rb"\r\nx-amzn-RequestId: ([0-9A-V]+)\r\n")
 
 
-class Noted(NamedTuple):
+class TracedCall(NamedTuple):
     """The parts of a call that its line shows; `audited` are those of its entry in the audit log."""
 
     operation: str
@@ -76,7 +76,7 @@ class Tracer:
         self._failed = failed
         self.audit = audit
 
-    def note(self, call: Call, peer: str) -> Noted:
+    def note(self, call: Call, peer: str) -> TracedCall:
         """The parts of a call that are shown, noted because large requests are freed before their answer."""
         try:
             return self._note(call, peer)
@@ -85,20 +85,20 @@ class Tracer:
             bare = None
             if self.audit is not None:
                 bare = self.audit.note(call.caller, call.operation, {}, peer)
-            return Noted(call.operation, "", False, bare)
+            return TracedCall(call.operation, "", False, bare)
 
-    def _note(self, call: Call, peer: str) -> Noted:
+    def _note(self, call: Call, peer: str) -> TracedCall:
         request = call.request
         audited = None
         if self.audit is not None:
             audited = self.audit.note(call.caller, call.operation, request, peer)
         names = sorted(set(islice(_tables(request), _TABLES_MAX))) if self._logs else []
         asks_for_units = request.get("ReturnConsumedCapacity") not in (None, "NONE")
-        return Noted(call.operation, ",".join(names)[:_TABLES_CHARS_MAX], asks_for_units, audited)
+        return TracedCall(call.operation, ",".join(names)[:_TABLES_CHARS_MAX], asks_for_units, audited)
 
     def request(
         self,
-        noted: Noted,
+        noted: TracedCall,
         body: bytes | memoryview | None,
         error: Exception | None,
         seconds: float,
@@ -113,7 +113,7 @@ class Tracer:
 
     def _request(
         self,
-        noted: Noted,
+        noted: TracedCall,
         body: bytes | memoryview | None,
         error: Exception | None,
         seconds: float,
