@@ -105,8 +105,8 @@ class AnnotatedValue:
 
 
 def read(text: str) -> Any:
-    """The single value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `AnnotatedValue`. A version
-    marker may precede it. Raises `IonError`."""
+    """The single value of `text`: None, bool, str, `Number`, `Blob`, list, dict or `AnnotatedValue`. A
+    version marker may precede it. Raises `IonError`."""
     reader = _Reader(text)
     reader.skip_version()
     value = reader.value(0)
