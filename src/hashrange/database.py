@@ -106,7 +106,7 @@ class Database:
         self._tasks = self._workers.tasks
         self._turn = pace.turn()
         self.observers = Observers(engine, settings)
-        self.insights = Counting(self.observers.observe, lambda: self.clock, settings)
+        self.insights = Counting(self.observers.observe, lambda: self.clock)
         self.background.listed = self.insights.look_at
         self._deliver: Callable[[Callable[[], None]], None] = call_now
         self._later: Later = call_later

@@ -64,7 +64,7 @@ class Ring:
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
     endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
     pages: a `hashrange_console.pages.Pages`, pages that the console shows. [lab]
-    metrics: a function of a database that returns `server.metrics` families for /metrics. [lab]
+    metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families. [lab]
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [access, lab]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
@@ -331,7 +331,6 @@ what rings import; a ring that needs one more adds the module here."""
 class Home:
     """A ring of this project, whether it is installed or not: what the users miss without it."""
 
-    package: str
     brings: str
     commands: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -340,16 +339,16 @@ class Home:
 _WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
 _POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
-    "access": Home("hashrange", _WITH_THE_SERVER, ("audit", "key", "policy"), (
+    "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
     )),
-    "console": Home("hashrange", _WITH_THE_SERVER, ("console",), ("--console-banner",)),
-    "lab": Home("hashrange", _WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
+    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",)),
+    "lab": Home(_WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     )),
-    "triggers": Home("hashrange", _WITH_THE_SERVER, ("stream", "trigger")),
-    "postgres": Home("hashrange-postgres", _POSTGRES, (), (
+    "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
+    "postgres": Home(_POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
 }  # fmt: skip

@@ -247,7 +247,7 @@ class Watched(Side):
         self.meter = meter.begin(database, published())
         self.heat = Heat(database, lambda: False, self.clock)
         self.heat.begin()
-        self.contributors = Contributors(observers.observe, lambda: self.clock, database.settings)
+        self.contributors = Contributors(observers.observe, lambda: self.clock)
         self.feed = Feed(Subject(database, self.plane, _settle), self.clock)
         observers.observe(self.feed)
         Uses(Subject(database, self.plane, _settle), self.clock).start()

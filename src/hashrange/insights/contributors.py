@@ -30,9 +30,7 @@ from hashrange.clock import Clock
 from hashrange.insights.sketch import Sketch
 from hashrange.insights.throttled import throttled
 from hashrange.observing.observer import ObservedRequest, Observer
-from hashrange.operations.context import scope_of
 from hashrange.operations.targets import Target, name_in, targets_of_any
-from hashrange.settings import Settings
 from hashrange.tables.definitions.table import KeySchema, Table
 from hashrange.tables.items.capacity import Consumed
 
@@ -108,12 +106,9 @@ class Ranking(NamedTuple):
 class Contributors(Observer):
     """The counts of one server. Thread-safe. `observe` begins and ends the observing of requests."""
 
-    def __init__(
-        self, observe: Callable[[Observer, bool], None], clock: Callable[[], Clock], settings: Settings
-    ) -> None:
+    def __init__(self, observe: Callable[[Observer, bool], None], clock: Callable[[], Clock]) -> None:
         self._observe = observe
         self._clock = clock
-        self._settings = settings
         self._lock = threading.Lock()
         self._watched: dict[TableOrIndex, _Watched] = {}
         self._looks = False
@@ -139,8 +134,7 @@ class Contributors(Observer):
         if seen.operation not in _OPERATIONS:
             return
         named = targets_of_any(seen.operation, seen.request)
-        caller = seen.caller
-        scope = scope_of(caller.account_id, caller.region, self._settings)
+        scope = seen.scope
         refused = throttled(seen, named)
         now = self._clock().now()
         with self._lock:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hashrange.clock import Clock
-from hashrange.settings import Settings
 from hashrange.tables.definitions.table import Table
 
 if TYPE_CHECKING:
@@ -20,12 +19,9 @@ if TYPE_CHECKING:
 class Counting:
     """The insights of a database. `observe` begins and ends the observing of its requests."""
 
-    def __init__(
-        self, observe: Callable[[Observer, bool], None], clock: Callable[[], Clock], settings: Settings
-    ) -> None:
+    def __init__(self, observe: Callable[[Observer, bool], None], clock: Callable[[], Clock]) -> None:
         self._observe = observe
         self._clock = clock
-        self._settings = settings
         self._contributors: Contributors | None = None
 
     def look_at(self, tables: list[Table]) -> None:
@@ -35,7 +31,7 @@ class Counting:
                 return
             from hashrange.insights.contributors import Contributors
 
-            self._contributors = Contributors(self._observe, self._clock, self._settings)
+            self._contributors = Contributors(self._observe, self._clock)
         self._contributors.look_at(tables)
 
     def rankings(self, number: int) -> list[Ranking]:

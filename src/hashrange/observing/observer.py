@@ -192,11 +192,6 @@ class ObservedRequest:
 
     # -- For the database -------------------------------------------------------------------------------
 
-    @property
-    def charges(self) -> bool:
-        """Whether the request's bill is of use."""
-        return self._active.bills
-
     def decide(self) -> frozenset[int]:
         """Let the observers decide what happens to the request, which is well-formed.
 
