@@ -26,6 +26,7 @@ from bench.workloads import WORKLOADS
 
 _HTTP = "CPyDef_http___Connection___"
 _DATABASE = "CPyDef_database___"
+_ENGINE = "CPyDef_embedded___engine___EmbeddedEngine___"
 _BODIES = "CPyDef_embedded___bodies___"
 _READS = tuple(
     f"{_BODIES}{name}"
@@ -57,26 +58,26 @@ def layers(graph: Callgraph) -> list[int]:
     received, complete = graph.of(f"{_HTTP}data_received"), graph.of(f"{_HTTP}on_message_complete")
     if not received:
         raise ValueError("the server does not run compiled: `make compile` makes .venv/compiled/bin/python")
-    read, start = graph.of("CPyDef_protocol___Wire___read"), graph.of("CPyDef_plane___Exchange___start")
-    ask, run = graph.of(f"{_DATABASE}Database____ask"), graph.of(f"{_DATABASE}_PreparedRequest___run")
-    run_or_stop = graph.of(f"{_DATABASE}Database____run_or_stop")
+    read, start = graph.of("CPyDef_protocol___Wire___read_into"), graph.of("CPyDef_plane___Exchange___start")
+    ready, run = graph.of(f"{_DATABASE}Database____make_ready"), graph.of("CPyDef_execution___Execution___run")
+    submit = graph.of(f"{_ENGINE}submit", f"{_ENGINE}submit_read")
     prepare = sum(count for name, count in graph.with_callees.items() if _is_prepare(name))
     encode, done = graph.of("CPyDef_plane___Exchange___encode"), graph.of("CPyDef_plane___Exchange___done")
     stored = graph.of(*_READS)
     delivered = graph.of("CPyDef_loops___Loop____run")
-    committed = graph.of("CPyDef_embedded___commits___Commits____run")
+    committed = graph.of("CPyDef_group_commit___Commits____run")
     loop = graph.of("uv_run") - graph.of("uv__run_timers")
     counts = [
         loop - received - delivered,
         received - complete,
         complete - read - start,
         read,
-        start - ask - run_or_stop,
-        ask - prepare,
+        start - ready - submit,
+        ready - prepare,
         prepare,
         run - encode - stored,
         stored,
-        run_or_stop + delivered - run - done,
+        submit + delivered - run - done,
         encode + done,
         committed,
     ]

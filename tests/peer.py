@@ -11,12 +11,14 @@ from typing import Any
 
 from hashrange import errors
 from hashrange.database import Caller
+from hashrange.execution import Execution
 from hashrange.pace import Task, TurnOver
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames
 from hashrange.server.http import Connection
-from hashrange.server.plane import Done, Encode, Plane
+from hashrange.server.plane import Plane
 from hashrange.server.settings import ServerSettings
+from hashrange.storage.loops import Done
 
 SIGNED = (
     b"Host: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Date: 20260101T000000Z\r\n"
@@ -86,10 +88,10 @@ class FakeDatabase:
         self.tasks: list[Task] = []
         self.aside: list[Callable[[], None]] = []
 
-    def submit(
-        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
-    ) -> Task | None:
-        self.calls.append((operation, request, caller))
+    def submit(self, execution: Execution) -> Task | None:
+        operation, request = execution.operation, execution.request
+        done, encode = execution.done, execution.encode
+        self.calls.append((operation, request, execution.caller))
         if operation == "Now":
             done(encode(request), None)
         elif operation == "Fail":
@@ -116,10 +118,8 @@ class FakeDatabase:
         self.aside.append(work)
         return self.tasks[-1]
 
-    def run_aside(
-        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
-    ) -> None:
-        self.submit(operation, request, caller, done, encode)
+    def run_aside(self, execution: Execution) -> None:
+        self.submit(execution)
 
     def deliver(self, callback: Callable[[], None]) -> None:
         callback()

@@ -34,6 +34,7 @@ from hashrange.errors import (
     bare,
     unacknowledged,
 )
+from hashrange.execution import Execution
 from hashrange.insights.counting import Counting
 from hashrange.observing.observers import Observers
 from hashrange.operations import REGISTRY, bulk_put, export_filter
@@ -42,7 +43,6 @@ from hashrange.operations.context import (
     Answer,
     Caller,
     Context,
-    Encode,
     Operation,
     Request,
     Terms,
@@ -54,8 +54,8 @@ from hashrange.settings import Settings
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Rewinding, Snapshot, clock_of
-from hashrange.storage.failures import CommitError, Stopped, StorageError, StoreClosed, Unsupported
-from hashrange.storage.loops import Done, LoopWatch
+from hashrange.storage.failures import CommitError, StorageError, StoreClosed, Unsupported
+from hashrange.storage.loops import LoopWatch
 from hashrange.tables.background import sweeps
 from hashrange.tables.background.sharing import sharing_of
 from hashrange.tables.background.units import Background
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
     from hashrange.costs import Costs
     from hashrange.faults import Faults
-    from hashrange.observing.observer import Active, ObservedRequest
     from hashrange.operations.travel import Travel
 
 __all__ = ["Background", "Caller", "Database", "Settings"]
@@ -188,6 +187,7 @@ class Database:
     def import_errors(self, arn: str, first: int = 0, errors_max: int | None = None) -> list[Answer]:
         """The errors of the items of an import: `tables.jobs.imports.import_records.errors_of`."""
         from hashrange.tables.jobs.imports.import_records import errors_of
+
         return self.engine.read(lambda reader: errors_of(reader, arn, first, errors_max))
 
     def costs(self) -> Costs:
@@ -205,66 +205,56 @@ class Database:
         hold `orjson.Fragment` values, also one for the list of all items. Raises `ServiceError`. If a fault
         delays the answer, `wait` is called with the seconds; without `wait` the calling thread waits.
         """
-        entry = REGISTRY.get(operation)
-        if entry is None:
-            raise UnknownOperationException
-        active = self.observers.active
-        if active is not None:
-            return self._execute_observed(active, entry, operation, request, caller, wait or hold_up)
-        try:
-            body = self._prepare(entry, operation, request, caller)
-            result: Any = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
-        except (SerializationException, ValidationException):
-            shapes.check_types(operation, request)
-            raise
-        except CommitError as error:  # the engine has logged it once for the whole batch
-            raise unacknowledged(error)  # noqa: B904 (it has its cause)
-        return result[0] if entry.consumes else result  # type: ignore[no-any-return]
+        return self.perform(Execution(operation, request, caller), wait)
 
-    def _execute_observed(
-        self, active: Active, entry: Operation, operation: str, request: Request, caller: Caller, wait: Wait
-    ) -> Answer:
-        """Like `execute`, for an observed request."""
-        observed = active.begin(operation, request, caller)
-        caller = observed.caller
+    def perform(self, execution: Execution, wait: Wait | None = None) -> Answer:
+        """As `execute`."""
         result: Any = None
         failure: Exception | None = None
         try:
-            body = self._prepare(entry, operation, request, caller)
-            body = self._decided(observed, entry, operation, request, caller, body)
-            result = self.engine.write(body) if entry.is_write(request) else self.engine.read(body)
-        except StorageError as error:
-            failure = unacknowledged(error) if isinstance(error, CommitError) else error
+            self._make_ready(execution)
+            run = execution.run
+            result = self.engine.write(run) if execution.is_write else self.engine.read(run)
         except Exception as error:
-            failure = self.translated(operation, request, error)
-        if failure is None and entry.consumes:
-            observed.bill = result[1]
-            result = result[0]
-        final_error, seconds = observed.end(failure, result)
-        if seconds > 0:
-            wait(seconds)
-        if final_error is not None:
-            raise final_error
+            if execution.observed is None:
+                # (a variable for this error would make a reference cycle with its traceback)
+                raise self.translated(execution, error)  # noqa: B904 (it is the same error, or has its cause)
+            failure = self.translated(execution, error)
+        if execution.observed is not None:
+            failure, seconds = execution.observed.end(failure, result)
+            if seconds > 0:
+                (wait or hold_up)(seconds)
+        if failure is not None:
+            raise failure
         return result  # type: ignore[no-any-return]
 
-    def _decided(
-        self,
-        observed: ObservedRequest,
-        entry: Operation,
-        operation: str,
-        request: Request,
-        caller: Caller,
-        body: Callable[[Any], Any],
-    ) -> Callable[[Any], Any]:
-        """The body of an observed request. Raises the error of an observer that refuses the request."""
+    def _make_ready(self, execution: Execution, turn: pace.Turn | None = None) -> None:
+        """Check a request, ask its observers, and set what the engine runs. Raises the error of a request
+        that is refused. `turn` is the turn that ends where preparation may not be repeated."""
+        operation, request = execution.operation, execution.request
+        entry = REGISTRY.get(operation)
+        if entry is None:
+            raise UnknownOperationException
+        execution.entry = entry
+        active = self.observers.active
+        if active is None:
+            execution.body = self._prepare(entry, operation, request, execution.caller)
+            execution.is_write = entry.writes and entry.is_write(request)
+            return
+        observed = execution.observed = active.begin(operation, request, execution.caller)
+        caller = execution.caller = observed.caller
+        body = self._prepare(entry, operation, request, caller)
+        execution.is_write = entry.is_write(request)
+        if turn is not None:
+            turn.end()  # fault rules must decide only once per request
         left = observed.decide()
-        body = self._prepare(entry, operation, request, caller, left) if left else body
-        return observed.body(body, entry, self.clock.now())
+        if left:
+            body = self._prepare(entry, operation, request, caller, left)
+        execution.body = observed.body(body, entry, self.clock.now())
 
-    def submit(
-        self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
-    ) -> Task | None:
-        """Like `execute`, without waiting: `done` gets the encoded answer (`encode(answer)`) or an exception.
+    def submit(self, execution: Execution) -> Task | None:
+        """Like `execute`, without waiting: `execution.done` gets what `execution.encode` returned, or an
+        exception.
 
         For most reads and errors `done` is called before this returns. For writes it is called later,
         through the functions of `deliver_on`. A long request continues on a worker thread; `submit`
@@ -275,82 +265,82 @@ class Database:
         transaction's token is compared with the request as it was sent: so parse it again for `run_aside`.
         """
         turn = self._turn
+        execution.owner = self
         # Preparation gets a full turn, because a request that is stopped there has to be parsed again.
         turn.begin(self.turn_seconds)
         try:
-            prepared = self._ask(operation, request, caller, done, encode, aside=False)
-            if prepared is None:
+            try:
+                self._make_ready(execution, turn)
+            except Exception as error:
+                turn.end()
+                execution.tell(None, self.told(execution, error))
                 return None
             # (beside work on threads each turn is shorter)
             seconds = self.turn_seconds
             turn.begin(min(pace.BUSY_TURN_SECONDS, seconds) if self._tasks else seconds)
-            return self._run_or_stop(prepared)
+            engine = self.engine
+            try:
+                if execution.is_write:
+                    execution.keeps = not engine.runs_once
+                    engine.submit(execution.run, execution.finish)
+                else:
+                    engine.submit_read(execution.run, execution.finish)
+            except TurnOver:
+                return self._workers.start(partial(self._run_aside, execution))
+            return None
         finally:
             turn.end()
-
-    def _run_or_stop(self, prepared: _PreparedRequest) -> Task | None:
-        try:
-            if prepared.is_write:
-                self.engine.submit(prepared.run, prepared.outcome.finish)
-            else:
-                self.engine.submit_read(prepared.run, prepared.outcome.finish)
-        except TurnOver:
-            return self._workers.start(prepared.run_aside)
-        return None
 
     def start_aside(self, work: Callable[[], None]) -> Task:
         """Do `work` on a worker thread: parse a large request, and then call `run_aside`."""
         return self._workers.start(work)
 
-    def run_aside(
-        self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode
-    ) -> None:
+    def run_aside(self, execution: Execution) -> None:
         """Like `submit`, on a worker thread without a time limit. May empty the dict `request`."""
-        prepared = self._ask(operation, request, caller, done, encode, aside=True)
-        if prepared is not None:
-            prepared.run_aside()
-            if prepared.outcome.observed is None:  # otherwise an observer may still need the request
-                freeing.take_apart(request)
-
-    def _ask(
-        self, operation: str, request: Request, caller: Caller, done: Done, encode: Encode, aside: bool
-    ) -> _PreparedRequest | None:
-        """Prepare a request; None if it was refused and `done` was called. `aside`: on a worker thread."""
-        observed: ObservedRequest | None = None
+        execution.owner = self
+        request = execution.request
         try:
-            entry = REGISTRY.get(operation)
-            if entry is None:
-                raise UnknownOperationException
-            active = self.observers.active
-            if active is not None:
-                observed = active.begin(operation, request, caller)
-                caller = observed.caller
-                done = observed.deliver(done, self._later)
-                encode = observed.encoding(encode)
-            body = self._prepare(entry, operation, request, caller)
-            is_write = entry.is_write(request)
-            if observed is not None:
-                if not aside:
-                    self._turn.end()  # fault rules must decide only once per request
-                body = self._decided(observed, entry, operation, request, caller, body)
+            self._make_ready(execution)
         except Exception as error:
-            # (a variable for the error that `done` gets would make a reference cycle with its traceback)
-            if aside:
-                self.deliver(partial(done, None, bare(self.translated(operation, request, error))))
-            else:
-                self._turn.end()
-                done(None, self.translated(operation, request, error))
-            return None
-        return _PreparedRequest(
-            request, body, is_write, encode, _Outcome(self, entry, operation, done, observed)
-        )
+            self.deliver(partial(execution.tell, None, bare(self.told(execution, error))))
+            return
+        self._run_aside(execution)
+        if execution.observed is None:  # otherwise an observer may still need the request
+            freeing.take_apart(request)
 
-    def go_on_aside(self, prepared: _PreparedRequest) -> None:
+    def _run_aside(self, execution: Execution) -> None:
+        """Run the body on this thread without a time limit, and deliver the outcome."""
+        execution.keeps = True
+        engine = self.engine
+        try:
+            if execution.is_write:
+                answer = drafts.write_aside(engine, execution.run)
+            else:
+                answer = engine.read(execution.run)
+        except Exception as error:
+            self.deliver(partial(execution.tell, None, bare(self.told(execution, error))))
+            return
+        self.deliver(partial(execution.tell, answer, None))
+
+    def go_on_aside(self, execution: Execution) -> None:
         """Run a stopped request again on a worker thread; end it if the database was closed meanwhile."""
         try:
-            self._workers.start(prepared.run_aside)
+            self._workers.start(partial(self._run_aside, execution))
         except RuntimeError:
-            prepared.outcome.finish(None, StoreClosed())
+            execution.finish(None, StoreClosed())
+
+    def tell_observed(self, execution: Execution, answer: Any, error: Exception | None) -> None:
+        """Tell the outcome that the observers of a request settle on, after the delay that they decide on."""
+        observed = execution.observed
+        assert observed is not None
+        # The body is done. If its turn ended an observer, the request would be done once more.
+        pace.turn().end()
+        error, seconds = observed.end(error, answer)
+        report = partial(execution.done, answer if error is None else None, error)
+        if seconds > 0:
+            self._later(seconds, report)
+        else:
+            report()
 
     def works_aside(self) -> bool:
         """Whether long requests are running on worker threads."""
@@ -398,20 +388,25 @@ class Database:
         except RequestViolation as error:
             raise shapes.spoken(operation, request, error, older=terms.older_words) from None
 
-    def translated(self, operation: str, request: Request, error: Exception) -> Exception:
-        """The error for the client. As in DynamoDB, a type error takes precedence over a rule's error."""
+    def translated(self, execution: Execution, error: Exception) -> Exception:
+        """The error of the request. As in DynamoDB, a type error takes precedence over a rule's error."""
         if isinstance(error, SerializationException | ValidationException):
             try:
-                shapes.check_types(operation, request)
+                shapes.check_types(execution.operation, execution.request)
             except Exception as earlier:
                 return earlier
         elif isinstance(error, CommitError):  # the engine has logged it once for the whole batch
             return unacknowledged(error)
-        elif isinstance(error, StorageError):
+        return error
+
+    def told(self, execution: Execution, error: Exception) -> Exception:
+        """The error that a client is told."""
+        if isinstance(error, StorageError) and not isinstance(error, CommitError):
             # The text of the error is enough: a traceback would not help an operator.
             _log.error("the store failed: %s", error)
             return InternalServerError(INTERNAL)
-        return error
+        # (a variable for its result would make a reference cycle with its traceback)
+        return self.translated(execution, error)
 
     def sweep(self) -> float:
         """Do the due work of all lanes (`sweep_…`). Returns the seconds until more work is due."""
@@ -487,88 +482,6 @@ class Database:
                 kind.close()
         self._kept.clear()
         self.clients.clear()
-
-
-class _PreparedRequest:
-    """A prepared request of `submit`: the body that the engine runs, and its `outcome`. It is a class because
-    compiled functions inside `submit` would form a cycle that only the garbage collector frees."""
-
-    __slots__ = ("body", "encode", "is_write", "outcome", "request")
-
-    def __init__(
-        self, request: Request, body: Callable[[Any], Any], is_write: bool, encode: Encode, outcome: _Outcome
-    ) -> None:
-        self.request = request
-        self.body = body
-        self.is_write = is_write
-        self.encode = encode
-        self.outcome = outcome
-
-    def run(self, reader: Any) -> Any:
-        """The body that the engine runs: the operation's body, then the encoding of its answer. It may run
-        several times, and the bill of the last run counts."""
-        outcome = self.outcome
-        outcome.prepared = self
-        result = self.body(reader)
-        if outcome.consumes:
-            if outcome.observed is not None:
-                outcome.observed.bill = result[1]
-            result = result[0]
-        answer = self.encode(result)
-        outcome.prepared = None
-        return answer
-
-    def run_aside(self) -> None:
-        """Run the body on this thread without a time limit, and deliver the outcome."""
-        outcome = self.outcome
-        database = outcome.database
-        engine = database.engine
-        try:
-            answer = drafts.write_aside(engine, self.run) if self.is_write else engine.read(self.run)
-        except Exception as error:
-            outcome.prepared = None
-            failure = database.translated(outcome.operation, self.request, error)
-            database.deliver(partial(outcome.done, None, bare(failure)))
-            return
-        database.deliver(partial(outcome.done, answer, None))
-
-
-class _Outcome:
-    """The outcome of a request of `submit`: passes it to `done`.
-
-    It refers to its `prepared` request only until the body has succeeded. So the request of a write, whose
-    outcome waits for the commit, is freed at once, while it is in the processor's cache: freeing it after the
-    commit took a quarter of a small write's time.
-    """
-
-    __slots__ = ("consumes", "database", "done", "observed", "operation", "prepared")
-
-    def __init__(
-        self,
-        database: Database,
-        entry: Operation,
-        operation: str,
-        done: Done,
-        observed: ObservedRequest | None,
-    ) -> None:
-        self.database = database
-        self.consumes = entry.consumes
-        self.observed = observed
-        self.operation = operation
-        self.done = done
-        self.prepared: _PreparedRequest | None = None
-
-    def finish(self, answer: Any, error: Exception | None) -> None:
-        """Deliver the outcome; if the body was stopped, run it again on a worker thread instead."""
-        if error is None:
-            self.done(answer, None)
-            return
-        prepared, self.prepared = self.prepared, None
-        if prepared is not None and isinstance(error, Stopped):
-            self.database.go_on_aside(prepared)
-        else:
-            request = prepared.request if prepared is not None else {}
-            self.done(None, self.database.translated(self.operation, request, error))
 
 
 def _new_id() -> str:

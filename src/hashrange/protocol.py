@@ -37,6 +37,7 @@ import orjson
 from hashrange import errors
 from hashrange.clock import SystemClock
 from hashrange.credentials import MISSING_TOKEN, check_query_parameters, header_parameters
+from hashrange.execution import Execution
 from hashrange.observing.observers import Observers
 from hashrange.operations.context import NOTHING, Caller
 from hashrange.pace import codings, texts
@@ -80,6 +81,9 @@ LOWER_NAMES: Final = {
 values are the very objects by which headers are looked up below, and need not be compared with them."""
 
 
+_NOBODY: Final = Caller()
+
+
 class Form(msgspec.Struct, frozen=True, gc=False):
     """The form of an answer: its content type, and headers beside the usual ones."""
 
@@ -87,22 +91,15 @@ class Form(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class Call:
-    """One call of an API operation: `request` is its parameters, in wire form.
+class Call(Execution):
+    """A call of an API operation in an HTTP request. `form` is the form of the answer; None is the usual
+    form. It has no operation until `Wire.read_into` has read it."""
 
-    `form` is the form of the answer; None is the usual form. A compiled class, because each request makes
-    one.
-    """
+    __slots__ = ("form",)
 
-    __slots__ = ("caller", "form", "operation", "request")
-
-    def __init__(
-        self, operation: str, request: dict[str, Any], caller: Caller, form: Form | None = None
-    ) -> None:
-        self.operation = operation
-        self.request = request
-        self.caller = caller
-        self.form = form
+    def __init__(self) -> None:
+        super().__init__("", NOTHING, _NOBODY)
+        self.form: Form | None = None
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
@@ -187,7 +184,22 @@ class Wire:
         caller: Caller | None = None,
         sent: bytes | bytearray | None = None,
     ) -> Call | Response:
-        """The call in a request, or the answer to a request that is refused or has no call.
+        """As `read_into`, with a new call."""
+        call = Call()
+        return self.read_into(call, method, target, headers, body, caller=caller, sent=sent) or call
+
+    def read_into(
+        self,
+        call: Call,
+        method: bytes,
+        target: bytes,
+        headers: Headers,
+        body: bytes | bytearray,
+        *,
+        caller: Caller | None = None,
+        sent: bytes | bytearray | None = None,
+    ) -> Response | None:
+        """Read the call in a request; or return the answer to a request that is refused or has no call.
 
         With `caller` the request needs no credentials, because its sender is known already. `sent` is the
         body before it was decoded, which the signature covers.
@@ -230,20 +242,32 @@ class Wire:
         except ValueError:
             # DynamoDB's answer to text that is not JSON has no message.
             return encode_error(errors.SerializationException(), form)
-        return Call(operation, request, caller, form)
+        except Exception as error:
+            return encode_error(error, form, target_header.decode("latin-1"))
+        call.operation = operation
+        call.request = request
+        call.caller = caller
+        call.form = form
+        return None
 
     def read_encoded(
-        self, method: bytes, target: bytes, headers: Headers, body: bytes | bytearray, bytes_max: int
-    ) -> Call | Response:
-        """Like `read`, for a request that may have a Content-Encoding. It may take long. The decoded body has
-        at most `bytes_max`.
+        self,
+        call: Call,
+        method: bytes,
+        target: bytes,
+        headers: Headers,
+        body: bytes | bytearray,
+        bytes_max: int,
+    ) -> Response | None:
+        """Like `read_into`, for a request that may have a Content-Encoding. It may take long. The decoded
+        body has at most `bytes_max`.
 
         [report] measured on the service: gzip, also of several members, and deflate are read. What cannot be
         decoded is answered with status 500; its words are [assumed].
         """
         coding = headers.get(b"content-encoding")
         if coding is None or method != b"POST" or target.partition(b"?")[0] != b"/":
-            return self.read(method, target, headers, body)
+            return self.read_into(call, method, target, headers, body)
         try:
             content = codings.decoded(coding, body, bytes_max)
         except codings.TooLargeError:
@@ -254,7 +278,7 @@ class Wire:
             _log.warning("request with a body that cannot be decoded", extra={"fields": fields})
             answer = _dumps(refused.wire())
             return Response(500, answer, JSON_TYPE, _cors_headers(headers), refused.code, named)
-        return self.read(method, target, headers, content, sent=body)
+        return self.read_into(call, method, target, headers, content, sent=body)
 
     def _read_form(
         self, method: bytes, target: bytes, headers: Headers, body: bytes | bytearray

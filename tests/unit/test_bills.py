@@ -11,6 +11,7 @@ import pytest
 
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
+from hashrange.execution import Asked
 from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations import REGISTRY
 from hashrange.storage.contract import faults
@@ -108,9 +109,9 @@ def asked(database: Database, operation: str, request: dict[str, Any], how: str)
         outcomes.append((answer, error))
 
     if how == "submit":
-        database.submit(operation, request, CALLER, done, orjson.dumps)
+        database.submit(Asked(operation, request, CALLER, done, orjson.dumps))
     else:
-        database.run_aside(operation, request, CALLER, done, orjson.dumps)
+        database.run_aside(Asked(operation, request, CALLER, done, orjson.dumps))
     [(answer, error)] = outcomes
     if error is not None:
         raise error

@@ -19,6 +19,7 @@ import hashrange
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
+from hashrange.execution import Asked
 from hashrange.storage.api import Engine
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
@@ -74,7 +75,7 @@ def submit(database: Database, operation: str, request: dict[str, Any]) -> dict[
         outcomes.append((answer, error))
         answered.set()
 
-    database.submit(operation, request, CALLER, done, lambda answer: answer)
+    database.submit(Asked(operation, request, CALLER, done, lambda answer: answer))
     assert answered.wait(30)
     [(answer, error)] = outcomes
     if error is not None:
@@ -292,7 +293,7 @@ def test_a_body_that_is_stopped_after_the_database_was_closed_ends_with_an_error
         database.start_aside(lambda: None)
     outcomes: list[tuple[Any, Exception | None]] = []
     put = {"TableName": "table", "Item": copy.deepcopy(ITEM)}
-    database.submit("PutItem", put, CALLER, lambda *outcome: outcomes.append(outcome), orjson.dumps)
+    database.submit(Asked("PutItem", put, CALLER, lambda *outcome: outcomes.append(outcome), orjson.dumps))
     database.close()
     [done] = engine.queued
     done(None, Stopped("by the test"))

@@ -23,6 +23,7 @@ import pytest
 from collecting import young_objects_only
 from hashrange import operations
 from hashrange.database import Caller, Database
+from hashrange.execution import Asked
 from hashrange.operations import REGISTRY
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
@@ -125,7 +126,7 @@ class Outcome:
 
 def submit(database: Database, operation: str, request: bytes) -> None:
     outcome = Outcome()
-    database.submit(operation, orjson.loads(request), Caller(), outcome.done, orjson.dumps)
+    database.submit(Asked(operation, orjson.loads(request), Caller(), outcome.done, orjson.dumps))
     assert outcome.answered.wait(30)
 
 
@@ -205,9 +206,10 @@ def test_a_request_is_freed_before_its_write_is_durable(engine: str, tmp_path: P
         )
         for operation, request in requests:
             references = sys.getrefcount(request)
-            database.submit(
+            asked = Asked(
                 operation, request, Caller(), lambda answer, error: outcomes.append(error), lambda answer: b""
             )
+            database.submit(asked)
             if engine == "embedded":
                 assert not outcomes  # the commit has not begun
             assert sys.getrefcount(request) == references, operation

@@ -15,6 +15,7 @@ import pytest
 
 from hashrange import pace, values
 from hashrange.database import Caller, Database
+from hashrange.execution import Asked
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Context
 from hashrange.operations.writes import batch_write_item, transact_write_items
@@ -398,11 +399,11 @@ def test_requests_whose_turn_is_over_are_answered_all_the_same(engine: Engine) -
 
         turns._watch.due = 0.0
         try:
-            task = hurried.submit(operation, deepcopy(request), CALLER, done, shown)
+            task = hurried.submit(Asked(operation, deepcopy(request), CALLER, done, shown))
         except pace.TurnOver:
             assert not outcomes
             unprepared += 1
-            again = partial(hurried.run_aside, operation, deepcopy(request), CALLER, done, shown)
+            again = partial(hurried.run_aside, Asked(operation, deepcopy(request), CALLER, done, shown))
             task = hurried.start_aside(again)
         tasks += task is not None
         assert answered.wait(30)

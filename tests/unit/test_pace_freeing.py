@@ -9,6 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from hashrange.database import Caller, Database
+from hashrange.execution import Asked
 from hashrange.pace import freeing, turns
 
 
@@ -61,7 +62,7 @@ def run_aside(database: Database, request: dict[str, Any]) -> None:
         errors.append(error)
         answered.set()
 
-    database.run_aside("PutItem", request, Caller(), done, lambda answer: b"")
+    database.run_aside(Asked("PutItem", request, Caller(), done, lambda answer: b""))
     assert answered.wait(10)
     assert errors == [None]
 

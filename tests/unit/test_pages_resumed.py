@@ -15,6 +15,7 @@ import pytest
 import postgres
 from hashrange import pace
 from hashrange.database import Caller, Database
+from hashrange.execution import Asked
 from hashrange.pace import turns
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.embedded import EmbeddedEngine
@@ -172,7 +173,7 @@ def asked(database: Database, name: str) -> tuple[dict[str, Any], bool]:
         outcomes.append((answer, error))
         answered.set()
 
-    task = database.submit(operation, request, CALLER, done, orjson.dumps)
+    task = database.submit(Asked(operation, request, CALLER, done, orjson.dumps))
     assert answered.wait(30)
     [(answer, error)] = outcomes
     assert error is None, error
@@ -320,7 +321,7 @@ def answered_on(loop: Loop, database: Database, name: str) -> tuple[dict[str, An
         threads.append(get_ident())
         return orjson.dumps(answer)
 
-    database.submit(operation, request, CALLER, lambda *outcome: outcomes.append(outcome), encode)
+    database.submit(Asked(operation, request, CALLER, lambda *outcome: outcomes.append(outcome), encode))
     loop.run(lambda: bool(outcomes))
     [(answer, error)] = outcomes
     assert error is None, error

@@ -457,7 +457,7 @@ def test_an_answer_that_is_made_anew_leaves_nothing_of_the_former(error: Excepti
     exchange.encode({"x": "x" * APART_BYTES})
     exchange.done(exchange.encode({}) if error is None else None, error)
     assert exchange.answer is not None
-    assert exchange.body == b""
+    assert exchange.rest == b""
 
 
 def test_draining_finishes_what_is_under_way() -> None:

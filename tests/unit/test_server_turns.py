@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange.database import Caller
+from hashrange.execution import Execution
 from hashrange.pace import Task
 from hashrange.server.http import LARGE_READ_BYTES
-from hashrange.server.plane import ROUND_SECONDS, Done, Encode
+from hashrange.server.plane import ROUND_SECONDS
 from peer import FakeDatabase, Peer, request
 
 
@@ -32,15 +32,14 @@ class SlowDatabase(FakeDatabase):
     def now(self) -> float:
         return self.time
 
-    def submit(
-        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
-    ) -> Task | None:
+    def submit(self, execution: Execution) -> Task | None:
+        request = execution.request
         self.time += request["seconds"]
         self.held_up = (self.held_up + 1) % 97
         if not self.held_up:
             self.time += self.held_up_seconds
         self.served.append(request["client"])
-        return super().submit(operation, request, caller, done, encode)
+        return super().submit(execution)
 
 
 class Client:

@@ -154,7 +154,7 @@ def _respond(
     try:
         database.tend()
         wait = None if delays is None else delays.append
-        result = database.execute(outcome.operation, outcome.request, outcome.caller, wait)
+        result = database.perform(outcome, wait)
     except (AnswerLost, StoreClosed):
         raise
     except Exception as error:

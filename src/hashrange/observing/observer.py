@@ -13,20 +13,16 @@ Refuses to know any observer, and how a request is executed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from hashrange import pace
 from hashrange.errors import InternalServerError, ServiceError
 from hashrange.observing import noting
 from hashrange.observing.noting import Items
 from hashrange.observing.record import Record
-from hashrange.operations.context import NONE_LEFT, Answer, Caller, Encode, Operation, Request, scope_of
-from hashrange.pace.workers import Later
+from hashrange.operations.context import NONE_LEFT, Answer, Caller, Operation, Request, scope_of
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
-from hashrange.storage.loops import Done
 from hashrange.tables.items.capacity import NO_BILL, Bill
 
 Body = Callable[[Any], Any]
@@ -211,43 +207,16 @@ class ObservedRequest:
             body = observer.wraps(self, body, entry, now)
         return body
 
-    def end(self, error: Exception | None, answer: Answer | None) -> tuple[Exception | None, float]:
+    def count(self, answer: Answer) -> None:
+        """Count the items of an answer that the body has made, if anybody sees the request when it has
+        ended."""
+        if self._active.ended:
+            self.counted = _NOT_COUNTED
+            self._let("records", self._count_items, answer)
+
+    def end(self, error: Exception | None, answer: Any) -> tuple[Exception | None, float]:
         """The error to tell, if any, and the seconds until then. `error` is that of the request itself,
-        `answer` its answer."""
-        if answer is not None and self._active.ended:
-            self._count(answer)
-        return self._end(error, answer)
-
-    def encoding(self, encode: Encode) -> Encode:
-        """`encode`; if anybody sees the request when it has ended, it also counts the items of the answer."""
-        if not self._active.ended:
-            return encode
-
-        def encoded(answer: Answer) -> Any:
-            self._count(answer)
-            return encode(answer)
-
-        return encoded
-
-    def deliver(self, done: Done, later: Later) -> Done:
-        """`done`, called with the outcome that the observers settle on, after the delay that they decide
-        on."""
-
-        def ended(answer: Any, error: Exception | None) -> None:
-            # The body is done. If its turn ended an observer, the request would be done once more.
-            pace.turn().end()
-            error, seconds = self._end(error, answer if error is None else None)
-            report = partial(done, answer if error is None else None, error)
-            if seconds > 0:
-                later(seconds, report)
-            else:
-                report()
-
-        return ended
-
-    # -- Inside -----------------------------------------------------------------------------------------
-
-    def _end(self, error: Exception | None, answer: Any) -> tuple[Exception | None, float]:
+        `answer` its answer, encoded or not."""
         active = self._active
         if error is not None:
             # (a condition that fails is charged too)
@@ -266,14 +235,12 @@ class ObservedRequest:
                 self._ask(observer, observer.ended)
         return self.error, self.delay_seconds
 
+    # -- Inside -----------------------------------------------------------------------------------------
+
     def _take_down(self) -> None:
         """Note the parts of the request that are recorded: it is emptied once it has been performed."""
         self.places = noting.places(self.operation, self.request)
         self.statement = self.request.get("Statement")
-
-    def _count(self, answer: Answer) -> None:
-        self.counted = _NOT_COUNTED
-        self._let("records", self._count_items, answer)
 
     def _count_items(self, answer: Answer) -> None:
         self.counted = noting.items(self.operation, self.request, answer)

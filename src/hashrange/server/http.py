@@ -35,7 +35,7 @@ from typing import Final, cast
 import httptools
 
 from hashrange.credentials import SOURCE
-from hashrange.protocol import LOWER_NAMES, Call, Response
+from hashrange.protocol import LOWER_NAMES, Response
 from hashrange.server import trace
 from hashrange.server.access import HEADERS_ONCE, REPEATED_BYTES_MAX, coding_refusal
 from hashrange.server.frames import CONTINUE
@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
                 and self._transport is not None
                 and not self._waiting
             ):
-                self._write_only(self._transport, exchange.answer, exchange.body)
+                self._write_only(self._transport, exchange.answer, exchange.rest)
                 return
         if pending:
             self.advance()
@@ -321,33 +321,27 @@ class Connection(asyncio.Protocol):
         may_start = not self._waiting and self._may_start()
         self._pending.append(exchange)
         headers = self._headers
-        outcome: Call | Response | None = None
+        refusal: Response | None = None
         if headers.get(b"host") not in plane.access.hosts_met or b"origin" in headers:
-            outcome = plane.access.refusal(headers)
-        if outcome is None:
+            refusal = plane.access.refusal(headers)
+        if refusal is None:
             if len(body) > LARGE_BODY_BYTES or b"content-encoding" in headers:
                 exchange.keep_large(Large(method, self._url, headers, body))
-                self._drop_body()
-                if may_start:
-                    exchange.start(plane, began)
-                else:
-                    self._waiting.append(exchange)
-                return
-            outcome = exchange.read(method, self._url, headers, body)
+            else:
+                exchange.sent = method, self._url, headers, body
+                refusal = plane.wire.read_into(exchange, method, self._url, headers, body)
         self._drop_body()
-        if type(outcome) is Call:
-            exchange.call = outcome
-            exchange.sent = method, self._url, headers, body
+        if refusal is None:
             if may_start:
                 exchange.start(plane, began)
             else:
                 self._waiting.append(exchange)
-        elif isinstance(outcome, Response):
-            plane.metrics.responded(outcome.status, outcome.error)
-            exchange.answer = plane.frames.response(outcome, close=close, head_only=method == b"HEAD")
-            if plane.tracer is not None:
-                plane.tracer.response(outcome, exchange.answer, headers, self.peer)
-            self.answered(exchange)
+            return
+        plane.metrics.responded(refusal.status, refusal.error)
+        exchange.answer = plane.frames.response(refusal, close=close, head_only=method == b"HEAD")
+        if plane.tracer is not None:
+            plane.tracer.response(refusal, exchange.answer, headers, self.peer)
+        self.answered(exchange)
 
     # -- refusals --
 
@@ -435,7 +429,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         assert exchange.answer is not None
-        answer_bytes = len(exchange.answer) + len(exchange.body)
+        answer_bytes = len(exchange.answer) + len(exchange.rest)
         self._held_bytes += answer_bytes
         if self._busy:
             return
@@ -451,7 +445,7 @@ class Connection(asyncio.Protocol):
             self.advance()
         else:
             # A shortcut for the usual case: no later request waits, and no answer is held back.
-            self._write_only(self._transport, exchange.answer, exchange.body)
+            self._write_only(self._transport, exchange.answer, exchange.rest)
 
     def _write_only(self, transport: asyncio.Transport, answer: bytes, body: bytes) -> None:
         """Write the answer to the only request."""
@@ -495,7 +489,7 @@ class Connection(asyncio.Protocol):
                 self.plane.advance_soon(self)
                 break
             pending.popleft()
-            answers += (exchange.answer, exchange.body)
+            answers += (exchange.answer, exchange.rest)
             if exchange.close:
                 last = exchange
         self._held_bytes = 0 if not pending else self._held_bytes - sum(map(len, answers))

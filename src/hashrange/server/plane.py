@@ -15,11 +15,11 @@ from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple, Protocol
 
 from hashrange import pace, protocol
-from hashrange.database import Caller
 from hashrange.errors import AnswerLost
+from hashrange.execution import Execution
 from hashrange.operations.context import NOTHING
 from hashrange.pace import Task, TurnOver, answers
-from hashrange.protocol import Call, Form, Response, Wire
+from hashrange.protocol import Call, Response, Wire
 from hashrange.server import trace
 from hashrange.server.access import Access
 from hashrange.server.frames import Frames
@@ -43,9 +43,6 @@ _READING_MAX: Final = 4
 """How many clients may send parts of large bodies in one round of the event loop."""
 _SWEEP_SECONDS_MAX: Final = 1.0
 """The most time that one `Plane.sweep` counts: if more has passed, the server was not listening."""
-
-Done = Callable[[Any, "Exception | None"], None]
-Encode = Callable[[dict[str, Any]], Any]
 
 
 class Share:
@@ -111,15 +108,11 @@ class Client(Protocol):
 class Submits(Protocol):
     """The part of a `Database` that the data plane uses. Implementations: `Database`, the tests' own."""
 
-    def submit(
-        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
-    ) -> Task | None: ...
+    def submit(self, execution: Execution) -> Task | None: ...
 
     def start_aside(self, work: Callable[[], None]) -> Task: ...
 
-    def run_aside(
-        self, operation: str, request: dict[str, Any], caller: Caller, done: Done, encode: Encode
-    ) -> None: ...
+    def run_aside(self, execution: Execution) -> None: ...
 
     def deliver(self, callback: Callable[[], None]) -> None: ...
 
@@ -335,78 +328,49 @@ class Plane:
             connection.abort()
 
 
-class Exchange:
-    """A request and its answer. `call` is set until it starts, `task` while the request runs on a thread, and
-    `noted` if the request is logged. `sent` is the request as it was sent, until it starts; `large` is a
-    request that is read on a thread.
+class Exchange(Call):
+    """A call on a connection, and its answer. `task` is set while it runs on a thread, and `noted` if it is
+    logged. `sent` is the request as it was sent, until it starts; `large` is one that is read on a thread.
 
-    `operation` and `form` are those of the call. `answer` are the bytes to be written, of which
-    `written_bytes` are, and `body` those to be written after them: a body of middle size is not copied into
-    one text with its head. `framed` are both, for a call that succeeds, if the call has come so far.
+    `answer` are the bytes to be written, of which `written_bytes` are, and `rest` those to be written after
+    them: a body of middle size is not copied into one text with its head. `framed` are both, for a call that
+    succeeds, if the call has come so far.
     """
 
     __slots__ = (
-        "answer",
-        "body",
-        "call",
-        "close",
-        "connection",
-        "form",
-        "framed",
-        "large",
-        "linger",
-        "noted",
-        "operation",
-        "plane",
-        "sent",
-        "started",
-        "task",
-        "written_bytes",
-    )
+        "answer", "close", "connection", "framed", "large", "linger", "noted", "plane", "rest", "sent",
+        "started", "task", "written_bytes",
+    )  # fmt: skip
 
     def __init__(self, connection: Client, plane: Plane, close: bool) -> None:
+        super().__init__()
         self.connection = connection
         self.plane = plane
         self.close = close
         self.linger = False
         self.started = 0.0
-        self.call: Call | None = None
         self.noted: trace.TracedCall | None = None
-        self.operation = ""
-        self.form: Form | None = None
         self.sent: tuple[bytes, bytes, dict[bytes, bytes], bytes | bytearray] | None = None
         self.large: Large | None = None
         self.task: Task | None = None
         self.framed = b"", b""
         self.answer: bytes | None = None
-        self.body = b""
+        self.rest = b""
         self.written_bytes = 0
-
-    def read(
-        self, method: bytes, url: bytes, headers: dict[bytes, bytes], body: bytes | bytearray
-    ) -> Call | Response | None:
-        """What the wire makes of a request; None if that failed, and the answer is an internal error."""
-        try:
-            return self.plane.wire.read(method, url, headers, body)
-        except Exception as error:
-            self.done(None, error)
-            return None
 
     def start(self, plane: Plane, began: float) -> None:
         """Run the call. A large request, or a request whose preparation takes long, is read and run on a
         thread. `began` is the time at which the server began with the request."""
         self.started = began
-        call, sent = self.call, self.sent
+        sent = self.sent
         self.sent = None
         try:
-            if call is not None:
-                self.take(call)
+            if sent is not None:
+                if plane.notes:
+                    self.note()
                 try:
-                    self.task = plane.database.submit(
-                        call.operation, call.request, call.caller, self.done, self.encode
-                    )
+                    self.task = plane.database.submit(self)
                 except TurnOver:
-                    assert sent is not None
                     self.keep_large(Large(*sent))
             if self.large is not None:
                 self.task = plane.database.start_aside(self.read_large)
@@ -416,26 +380,17 @@ class Exchange:
         pace.give_way(now)
         plane.count(self.connection.share, now - began)
 
-    def take(self, call: Call) -> None:
-        """Keep only the parts of a starting call that its answer needs. So the request of a write, which runs
-        before it is durable, is freed while it is still in the processor's cache."""
-        self.operation = call.operation
-        self.form = call.form
-        self.call = None
-        if self.plane.notes:
-            self.note(call)
-
-    def note(self, call: Call) -> None:
-        """Note a call for the logs, and give it the number of its connection, where these are wanted."""
+    def note(self) -> None:
+        """Note the call for the logs, and give it the number of its connection, where these are wanted."""
         plane = self.plane
         if plane.tracer is not None:
-            self.noted = plane.tracer.note(call, self.connection.peer)
+            self.noted = plane.tracer.note(self, self.connection.peer)
         if plane.numbers:
             share = self.connection.share
             if share.number == 0:
                 plane.numbered += 1
                 share.number = plane.numbered
-            call.caller = call.caller._replace(connection=share.number)
+            self.caller = self.caller._replace(connection=share.number)
 
     def read_large(self) -> None:
         """Read and run a large request, on a thread."""
@@ -444,20 +399,18 @@ class Exchange:
         plane = self.plane
         database = plane.database
         try:
-            outcome = plane.wire.read_encoded(*large, plane.bounds.body_bytes_max)
+            response = plane.wire.read_encoded(self, *large, plane.bounds.body_bytes_max)
         except Exception as error:
             failure = error
             database.deliver(lambda: self.done(None, failure))
             return
-        if type(outcome) is Call:
-            self.take(outcome)
-            database.run_aside(
-                outcome.operation, outcome.request, outcome.caller, self.done, self.encode
-            )
+        if response is None:
+            if plane.notes:
+                self.note()
+            database.run_aside(self)
         else:
-            assert isinstance(outcome, Response)
-            response = outcome
-            database.deliver(lambda: self.respond(response))
+            refusal = response
+            database.deliver(lambda: self.respond(refusal))
 
     def encode(self, result: dict[str, Any]) -> bytes | memoryview:
         """The body of the answer to a successful call. All of the answer is made here, where the call runs:
@@ -485,7 +438,7 @@ class Exchange:
         frames = plane.frames
         framed, self.framed = self.framed, (b"", b"")
         if error is None:
-            self.answer, self.body = framed
+            self.answer, self.rest = framed
             if self.close:
                 self.answer = framed[0].replace(b"Connection: keep-alive", b"Connection: close", 1)
         elif type(error) is AnswerLost:

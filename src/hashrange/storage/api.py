@@ -184,9 +184,11 @@ class Transaction(Reader, Protocol):
 
 
 class Engine(Protocol):
-    """A store. `commit_fault` is for tests; every engine calls it."""
+    """A store. `commit_fault` is for tests; every engine calls it. `runs_once`: a submitted body that has
+    succeeded never runs again, so what it needs may be freed."""
 
     name: str
+    runs_once: bool
     commit_fault: CommitFault | None
 
     @property

@@ -83,6 +83,7 @@ class MemoryEngine:
     """The store in memory."""
 
     name = "memory"
+    runs_once = True
 
     def __init__(self) -> None:
         self.commit_fault: CommitFault | None = None

@@ -18,6 +18,7 @@ from hashrange import pace
 from hashrange.cli.admin import bind_admin
 from hashrange.costs.ledger import Costs
 from hashrange.database import Caller, Database
+from hashrange.execution import Asked
 from hashrange.faults.armed import Faults
 from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.pace.turns import STEPS_TOGETHER
@@ -131,7 +132,8 @@ def test_a_request_is_not_done_again_because_an_observer_takes_long(
     }
     for _ in range(2):
         sent: Any = orjson.loads(orjson.dumps(request))
-        task = database.submit("UpdateItem", sent, Caller(), lambda _, e: outcomes.append(e), orjson.dumps)
+        asked = Asked("UpdateItem", sent, Caller(), lambda _, e: outcomes.append(e), orjson.dumps)
+        task = database.submit(asked)
         assert task is None
     counted = database.execute("GetItem", {"TableName": "orders", "Key": dict(ITEM)})
     assert orjson.loads(orjson.dumps(counted))["Item"]["n"] == {"N": "1" if key == "pk" else "2"}

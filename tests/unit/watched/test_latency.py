@@ -12,6 +12,7 @@ from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 
 from hashrange.client.transport import answer
 from hashrange.database import Caller, Database
+from hashrange.execution import Asked
 from hashrange.faults import latency
 
 
@@ -29,9 +30,9 @@ def test_a_held_back_answer_holds_nobody_up(database: Database) -> None:
     database.deliver_on(deliver, None, lambda seconds, callback: held.append((seconds, callback)))
     with database.faults(latency("ListTables", seconds=60), latency("ListStreams", seconds=5)):
         for submit in (database.submit, database.run_aside):
-            submit("ListTables", {}, Caller(), done, lambda answer: answer)
+            submit(Asked("ListTables", {}, Caller(), done, lambda answer: answer))
         assert answers == []
-        database.submit("DescribeLimits", {}, Caller(), done, lambda answer: "limits")
+        database.submit(Asked("DescribeLimits", {}, Caller(), done, lambda answer: "limits"))
         assert answers == [("limits", None)]
         assert [seconds for seconds, _ in held] == [60, 60]
         for _, callback in held:
@@ -83,6 +84,6 @@ def test_a_held_back_answer_comes(client: Any, database: Database) -> None:
     # Without a server, too, if nobody said how answers are held back.
     came = threading.Event()
     with Database.in_memory() as alone, alone.faults(latency(seconds=0.001)):
-        alone.submit("ListTables", {}, Caller(), lambda answer, error: came.set(), lambda answer: answer)
+        alone.submit(Asked("ListTables", {}, Caller(), lambda *outcome: came.set(), lambda answer: answer))
         assert came.wait(30)
         alone.execute("ListTables", {})

@@ -78,6 +78,7 @@ class PostgresEngine:
     """
 
     name = "postgresql"
+    runs_once = False  # a group that was overtaken runs its bodies again
 
     def __init__(
         self,

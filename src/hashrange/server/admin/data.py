@@ -21,6 +21,7 @@ from starlette.responses import Response
 from hashrange import limits, protocol
 from hashrange.database import Caller
 from hashrange.errors import SerializationException, ServiceError, ValidationException
+from hashrange.execution import Asked
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.pace import TurnOver
@@ -100,13 +101,15 @@ async def _answered(subject: Subject, operation: str, sent: bytes, scope: str) -
         else:
             outcome.set_result(body)
 
+    def execution() -> Asked:
+        return Asked(operation, _request(sent), caller, done, protocol.encode_result)
+
     try:
-        database.submit(operation, _request(sent), caller, done, protocol.encode_result)
+        database.submit(execution())
     except TurnOver:
         # The request may have been normalised in part, so it is read again.
-        request = _request(sent)
-        encode = protocol.encode_result
-        database.start_aside(lambda: database.run_aside(operation, request, caller, done, encode))
+        again = execution()
+        database.start_aside(lambda: database.run_aside(again))
     return await outcome
 
 

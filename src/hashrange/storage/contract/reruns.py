@@ -43,6 +43,7 @@ class Reruns:
     ) -> None:
         self.inner = engine
         self.name = engine.name
+        self.runs_once = False
         self.bodies = 0
         self.runs = 0
         self._alone = alone

@@ -51,6 +51,7 @@ class EmbeddedEngine:
     """
 
     name = "embedded"
+    runs_once = True
 
     def __init__(
         self,
