@@ -59,7 +59,8 @@ def layers(graph: Callgraph) -> list[int]:
     if not received:
         raise ValueError("the server does not run compiled: `make compile` makes .venv/compiled/bin/python")
     read, start = graph.of("CPyDef_protocol___Wire___read_into"), graph.of("CPyDef_plane___Exchange___start")
-    ready, run = graph.of(f"{_DATABASE}Database____make_ready"), graph.of("CPyDef_execution___Execution___run")
+    ready = graph.of(f"{_DATABASE}Database____make_ready")
+    run = graph.of("CPyDef_execution___Execution___run")
     submit = graph.of(f"{_ENGINE}submit", f"{_ENGINE}submit_read")
     prepare = sum(count for name, count in graph.with_callees.items() if _is_prepare(name))
     encode, done = graph.of("CPyDef_plane___Exchange___encode"), graph.of("CPyDef_plane___Exchange___done")

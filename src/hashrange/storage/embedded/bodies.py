@@ -55,17 +55,13 @@ NO_SPACES: Final[frozenset[int]] = frozenset()
 _RECORD_OVERHEAD_BYTES: Final = 200
 
 
-class ViewReader:
-    """The `Reader` of a read body."""
+class _Reads:
+    """What readers and transactions share: their reads of several records, by `get` and `_walk`. `_opened` is
+    the view while the body runs."""
 
-    __slots__ = ("_cleared", "_kept", "_opened", "_snapshot")
+    __slots__ = ("_opened",)
 
-    def __init__(self, view: View) -> None:
-        # To read an attribute of a view, which is not compiled, takes long.
-        self._opened: View | None = view
-        self._cleared = view.cleared
-        self._kept = view.kept
-        self._snapshot = view.snapshot if type(view) is View else None
+    _opened: View | None
 
     @property
     def _view(self) -> View:
@@ -74,23 +70,13 @@ class ViewReader:
         return view
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
-        if self._cleared and space in self._cleared:
-            return None
-        key = pack(space, partition, sort)
-        if space == KEPT_SPACE:
-            value = self._kept.get(key)
-            return value if value is not None else self._view.keep(key, self._stored(key))
-        return self._stored(key)
+        raise NotImplementedError
 
-    def _stored(self, key: bytes) -> bytes | None:
-        snapshot = self._snapshot
-        if snapshot is None:
-            return self._view.get(key)
-        try:
-            return snapshot[key]  # type: ignore[no-any-return]
-        except Exception as error:
-            raise_unless_missing(error)
-            return None
+    def _walk(
+        self, space: int, low: bytes, high: bytes, reverse: bool = False, start: int = 0
+    ) -> Iterator[_Record]:
+        """The records between two keys; of their keys, what follows `start`."""
+        raise NotImplementedError
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get
@@ -123,7 +109,56 @@ class ViewReader:
         *,
         likely: int | None = None,
     ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        return _partitions(self._walk(space, *_bounds(self, space, low, high)))
+        return _partitions(self._walk(space, *self._bounds(space, low, high)))
+
+    def _bounds(
+        self, space: int, low: tuple[bytes, bytes], high: tuple[bytes, bytes] | None
+    ) -> tuple[bytes, bytes]:
+        """The keys between which `scan_space` walks."""
+        start, end = space_range(space)
+        if low == (b"", b"") and high is None:
+            return start, end
+        first = next(self._walk(space, start, end), None)
+        if first is None:
+            return start, start
+        length = first[0][4]
+        if low != (b"", b""):
+            start = space_bound(space, *low, length)
+        if high is not None:
+            end = space_bound(space, *high, length)
+        return start, end
+
+
+class ViewReader(_Reads):
+    """The `Reader` of a read body."""
+
+    __slots__ = ("_cleared", "_kept", "_snapshot")
+
+    def __init__(self, view: View) -> None:
+        self._opened = view
+        # To read an attribute of a view, which is not compiled, takes long.
+        self._cleared = view.cleared
+        self._kept = view.kept
+        self._snapshot = view.snapshot if type(view) is View else None
+
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
+        if self._cleared and space in self._cleared:
+            return None
+        key = pack(space, partition, sort)
+        if space == KEPT_SPACE:
+            value = self._kept.get(key)
+            return value if value is not None else self._view.keep(key, self._stored(key))
+        return self._stored(key)
+
+    def _stored(self, key: bytes) -> bytes | None:
+        snapshot = self._snapshot
+        if snapshot is None:
+            return self._view.get(key)
+        try:
+            return snapshot[key]  # type: ignore[no-any-return]
+        except Exception as error:
+            raise_unless_missing(error)
+            return None
 
     def totals(self, space: int) -> Totals:
         view = self._view
@@ -132,11 +167,6 @@ class ViewReader:
     def end(self) -> None:
         """Let go of the store: the body is over, but its frames may live on in a traceback."""
         self._opened = self._snapshot = None
-
-    def first_key(self, low: bytes, high: bytes) -> bytes | None:
-        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high):
-            return key
-        return None
 
     def _walk(
         self, space: int, low: bytes, high: bytes, reverse: bool = False, start: int = 0
@@ -208,7 +238,7 @@ class Recent:
         self.young, self.old, self._bytes = {}, {}, 0
 
 
-class LayeredTransaction:
+class LayeredTransaction(_Reads):
     """The `Transaction` of a write body.
 
     `sequence` is the last sequence number given, `last_stamp` the last stamp of a body, and `known` has the
@@ -220,7 +250,6 @@ class LayeredTransaction:
         "_known",
         "_last_stamp",
         "_lower",
-        "_opened",
         "_recent",
         "_stamps",
         "bytes",
@@ -239,7 +268,7 @@ class LayeredTransaction:
         last_stamp: int,
         known: Stamps,
     ) -> None:
-        self._opened: View | None = view
+        self._opened = view
         self._lower = lower  # the newest first
         self._recent = recent
         self._cleared = cleared
@@ -250,12 +279,6 @@ class LayeredTransaction:
         self._known = known
         self._stamps: Stamps = {}
         self.bytes = 0
-
-    @property
-    def _view(self) -> View:
-        view = self._opened
-        assert view is not None
-        return view
 
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         if self._cleared and space in self._cleared:
@@ -284,39 +307,6 @@ class LayeredTransaction:
         except Exception as error:
             raise unreadable(error) from error
         return value if space != KEPT_SPACE else self._view.keep(key, value)
-
-    def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
-        get = self.get
-        values: list[bytes | None] = []
-        for space, partition, sort in addresses:
-            if values:
-                pace.point()
-            values.append(get(space, partition, sort))
-        return values
-
-    def scan(
-        self,
-        space: int,
-        partition: bytes,
-        low: bytes = b"",
-        high: bytes | None = None,
-        *,
-        reverse: bool = False,
-        likely: int | None = None,
-    ) -> Iterator[tuple[bytes, bytes]]:
-        prefix = pack(space, partition, b"")
-        end = after(prefix) if high is None else prefix + high
-        return self._walk(space, prefix + low, end, reverse, len(prefix))
-
-    def scan_space(
-        self,
-        space: int,
-        low: tuple[bytes, bytes] = (b"", b""),
-        high: tuple[bytes, bytes] | None = None,
-        *,
-        likely: int | None = None,
-    ) -> Iterator[tuple[bytes, bytes, bytes]]:
-        return _partitions(self._walk(space, *_bounds(self, space, low, high)))
 
     def totals(self, space: int) -> Totals:
         if space in self._cleared:
@@ -397,11 +387,6 @@ class LayeredTransaction:
     def end(self) -> None:
         """Let go of the store: the body is over, but its frames may live on in a traceback."""
         self._opened, self._lower = None, ()
-
-    def first_key(self, low: bytes, high: bytes) -> bytes | None:
-        for key, _ in self._walk(int.from_bytes(low[:4], "big"), low, high):
-            return key
-        return None
 
     def _walk(
         self, space: int, low: bytes, high: bytes, reverse: bool = False, start: int = 0
@@ -504,24 +489,3 @@ def _partitions(records: Iterator[_Record]) -> Iterator[tuple[bytes, bytes, byte
     for key, value in records:
         end = HEAD_BYTES + key[4]
         yield key[HEAD_BYTES:end], key[end:], value
-
-
-def _bounds(
-    reader: ViewReader | LayeredTransaction,
-    space: int,
-    low: tuple[bytes, bytes],
-    high: tuple[bytes, bytes] | None,
-) -> tuple[bytes, bytes]:
-    """The keys between which `scan_space` walks."""
-    start, end = space_range(space)
-    if low == (b"", b"") and high is None:
-        return start, end
-    first = reader.first_key(start, end)
-    if first is None:
-        return start, start
-    length = first[4]
-    if low != (b"", b""):
-        start = space_bound(space, *low, length)
-    if high is not None:
-        end = space_bound(space, *high, length)
-    return start, end
