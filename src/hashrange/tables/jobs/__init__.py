@@ -9,5 +9,5 @@
     transfers    runs exports, imports and bulk operations: a unit for each job in progress
     objects      reads the rows of the objects of a bucket
     job_records  the stored records of jobs and backups
-    step_lock    lets the steps of jobs run one at a time, and closes what they keep open
+    steps        runs the steps of jobs one at a time, and keeps what they have open
 """

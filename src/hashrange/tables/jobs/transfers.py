@@ -16,19 +16,18 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from hashrange import buckets
 from hashrange.buckets import NO_SUCH_BUCKET, BucketError, Buckets
-from hashrange.errors import drop_tracebacks
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.failures import StorageError
-from hashrange.tables.background.units import Bite, Tables, Tries, Unit, described, failing, may_pass
+from hashrange.tables.background.units import Bite, Tables, Unit, described, failing, may_pass
 from hashrange.tables.jobs.job_records import UNDER_WAY, Job, JobRecords, Status
-from hashrange.tables.jobs.step_lock import StepLock
+from hashrange.tables.jobs.steps import Open, Steps
 
 KEPT_SECONDS: Final = 90 * 24 * 3600
 """How long an ended job can still be listed and described."""
@@ -39,13 +38,6 @@ _UNFORESEEN: Final = "InternalServerError"
 _log = logging.getLogger("hashrange")
 
 
-class Open(Protocol):
-    """A resource that the steps of a job keep open."""
-
-    def close(self) -> None:
-        """Release the resource; unfinished work in it is dropped."""
-
-
 J = TypeVar("J", bound=Job)
 O = TypeVar("O", bound=Open)  # noqa: E741
 
@@ -53,7 +45,7 @@ O = TypeVar("O", bound=Open)  # noqa: E741
 class TransferRunner(ABC, Generic[J, O]):
     """Does the work of the jobs of a kind, which is called `kind` ("import") and stored in `records`.
 
-    `opened` are the open resources of the steps, by the ids of the jobs. `buckets` come from the settings.
+    `buckets` come from the settings.
     """
 
     def __init__(self, engine: Engine, settings: Settings, kind: str, records: JobRecords[J]) -> None:
@@ -61,10 +53,8 @@ class TransferRunner(ABC, Generic[J, O]):
         self._settings = settings
         self._kind = kind
         self._records = records
-        self._opened: dict[str, O] = {}
+        self._steps: Steps[O] = Steps()
         self.buckets: Buckets | None = None
-        self._step_lock = StepLock(self._close_all)
-        self._tries = Tries()
 
     @abstractmethod
     def _progress(self, job: J, bite: Bite) -> bool:
@@ -80,12 +70,11 @@ class TransferRunner(ABC, Generic[J, O]):
 
     def forget(self) -> None:
         """Close open resources, because the store's contents were replaced."""
-        with self._step_lock.held():
-            self._close_all()
+        self._steps.forget()
 
     def close(self) -> None:
         """Close open resources, because the store is closed."""
-        self._step_lock.end()
+        self._steps.end()
 
     def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due."""
@@ -106,42 +95,27 @@ class TransferRunner(ABC, Generic[J, O]):
                 under_way.append(job)
         return any_job, under_way
 
-    def _close_all(self) -> None:
-        for id_ in list(self._opened):
-            self._close(id_)
-
-    def _close(self, id_: str) -> None:
-        opened = self._opened.pop(id_, None)
-        if opened is not None:
-            opened.close()
-
     def _step(self, scope: str, id_: str, bite: Bite) -> bool:
         """Do a bite of a job; returns whether more is due."""
-        with self._step_lock.held():
-            try:
-                job = self._engine.read(partial(self._under_way, scope=scope, id_=id_))
-                more = job is not None and self._progress(job, bite)
-            except Exception as error:
-                self._close(id_)
-                if not self._is_last(scope, id_, error):
-                    raise
-                drop_tracebacks(error)  # they refer to this frame: a cycle
-                fail = partial(self._fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
-                bite.write(self._engine, fail)
-                more = False
-            except BaseException:
-                self._close(id_)
-                raise
-            self._tries.forget(id_)
-            if not more:
-                self._close(id_)
-            return more
+
+        def step() -> bool:
+            job = self._engine.read(partial(self._under_way, scope=scope, id_=id_))
+            return job is not None and self._progress(job, bite)
+
+        def give_up(error: Exception) -> bool:
+            if not self._is_last(scope, id_, error):
+                return False
+            fail = partial(self._fail, scope=scope, id_=id_, error=error, now=bite.occasion.now)
+            bite.write(self._engine, fail)
+            return True
+
+        return self._steps.run(id_, step, give_up)
 
     def _is_last(self, scope: str, id_: str, error: Exception) -> bool:
         """Whether a job ends by an error of its step. Notes that the job is stalled if the error may pass."""
         if isinstance(error, BucketError):
             return True
-        has_tried = self._tries.failed(id_)
+        has_tried = self._steps.tries.failed(id_)
         if not may_pass(error):
             return has_tried
         if has_tried and not isinstance(error, StorageError):

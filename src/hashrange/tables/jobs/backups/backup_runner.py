@@ -29,7 +29,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.failures import StorageError
 from hashrange.tables.background import restoring, sweeps
-from hashrange.tables.background.units import Bite, Tables, Tries, Unit, described, failing, may_pass
+from hashrange.tables.background.units import Bite, Tables, Unit, described, failing
 from hashrange.tables.bites import Limit
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Restore, Table
@@ -40,7 +40,7 @@ from hashrange.tables.jobs.backups.backup_reader import Reading
 from hashrange.tables.jobs.backups.backup_records import Backup
 from hashrange.tables.jobs.backups.backup_writer import Writing
 from hashrange.tables.jobs.backups.files import Damaged, DataFile, Manifest
-from hashrange.tables.jobs.step_lock import StepLock
+from hashrange.tables.jobs.steps import Steps
 from hashrange.tables.writes import builds
 
 ScopeOf = Callable[[str, str, Settings], str]
@@ -61,29 +61,29 @@ class Runner:
         self._engine = engine
         self._settings = settings
         self._scope_of = scope_of
-        self._writings: dict[str, Writing] = {}
-        self._readings: dict[str, Reading] = {}
+        self._writings: Steps[Writing] = Steps()
+        self._readings: Steps[Reading] = Steps()
         self._refused: dict[str, files.Seen] = {}
-        self._tries = Tries()
-        self._step_lock = StepLock(partial(self._keep_open, frozenset(), frozenset()))
 
     def forget(self) -> None:
         """Close all files, because the store's contents were replaced."""
-        with self._step_lock.held():
-            self._keep_open(frozenset(), frozenset())
+        self._writings.forget()
+        self._readings.forget()
 
     def close(self) -> None:
         """Close all files, because the store is closed."""
-        self._step_lock.end()
+        self._writings.end()
+        self._readings.end()
 
     def units(self, tables: Tables) -> Iterator[Unit]:
         """The work that may be due. `tables` reads the store's tables."""
         engine = self._engine
         backups = engine.read(lambda reader: list(backup_records.every(reader)))
         restored = [backup for backup in tables() if _is_read(backup)]
-        with self._step_lock.held():
-            creating = frozenset(backup.id for backup in backups if backup.status == "CREATING")
-            self._keep_open(creating, frozenset(table.id for table in restored))
+        with self._writings.held():
+            self._writings.keep_only({backup.id for backup in backups if backup.status == "CREATING"})
+        with self._readings.held():
+            self._readings.keep_only({table.id for table in restored})
         for backup in backups:
             if backup.status == "CREATING":
                 yield Unit(f"backup {backup.id}", partial(self._write, backup.scope, backup.id))
@@ -102,7 +102,7 @@ class Runner:
         return [self._shown(backup) for backup in backups]
 
     def _shown(self, backup: Backup) -> dict[str, Any]:
-        writing = self._writings.get(backup.id)
+        writing = self._writings.opened.get(backup.id)
         place = writing.place if writing is not None else bytes.fromhex(backup.place)
         progress = 1.0 if backup.is_read else builds.share_before(place)
         return {
@@ -118,13 +118,6 @@ class Runner:
             "problem": backup.problem,
         }
 
-    def _keep_open(self, writings: frozenset[str], readings: frozenset[str]) -> None:
-        """Close the files of all other backups."""
-        for id_ in [id_ for id_ in self._writings if id_ not in writings]:
-            self._writings.pop(id_).drop()
-        for id_ in [id_ for id_ in self._readings if id_ not in readings]:
-            self._readings.pop(id_).close()
-
     def _directory(self) -> Path:
         if not self._settings.backup_dir:
             raise StorageError("There is no directory of backups: give --backup-dir.")
@@ -134,26 +127,17 @@ class Runner:
 
     def _write(self, scope: str, id_: str, bite: Bite) -> bool:
         """Write a bite of a backup; returns whether more is due."""
-        with self._step_lock.held():
-            try:
-                more = self._write_locked(scope, id_, bite)
-            except BaseException as error:
-                writing = self._writings.pop(id_, None)
-                if writing is not None:
-                    writing.drop()
-                if not self._is_last(id_, error):
-                    raise
-                bite.write(self._engine, partial(_give_up, scope=scope, id_=id_, error=described(error),
-                                                 now=bite.occasion.now))
-                more = False
-            self._tries.forget(id_)
-            return more
 
-    def _is_last(self, job: str, error: BaseException) -> bool:
-        """Whether a backup or a restore has failed too often."""
-        return isinstance(error, Exception) and not may_pass(error) and self._tries.failed(job)
+        def give_up(error: Exception) -> bool:
+            if not self._writings.has_tried_enough(id_, error):
+                return False
+            bite.write(self._engine, partial(_give_up, scope=scope, id_=id_, error=described(error),
+                                             now=bite.occasion.now))
+            return True
 
-    def _write_locked(self, scope: str, id_: str, bite: Bite) -> bool:
+        return self._writings.run(id_, partial(self._write_bite, scope, id_, bite), give_up)
+
+    def _write_bite(self, scope: str, id_: str, bite: Bite) -> bool:
         engine, directory = self._engine, self._directory()
         backup = engine.read(partial(backup_records.find, scope=scope, id_=id_))
         if backup is None or backup.status != "CREATING":
@@ -172,9 +156,9 @@ class Runner:
 
     def _write_items(self, directory: Path, backup: Backup, bite: Bite) -> Backup:
         engine = self._engine
-        writing = self._writings.get(backup.id)
+        writing = self._writings.opened.get(backup.id)
         if writing is None or writing.number != len(backup.files) + 1:
-            writing = self._writings[backup.id] = Writing(directory, backup)
+            writing = self._writings.opened[backup.id] = Writing(directory, backup)
 
         def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
             table = source.table_of(reader, backup)
@@ -186,12 +170,8 @@ class Runner:
         writing.add(part.derived, part.high or b"")
         if part.high is not None and not writing.is_full:
             return backup
-        del self._writings[backup.id]
-        try:
-            file = writing.end()
-        except BaseException:
-            writing.drop()
-            raise
+        file = writing.end()
+        del self._writings.opened[backup.id]
         return bite.write(engine, partial(_advance, before=backup, file=file, writing=writing,
                                           is_read=part.high is None))
 
@@ -199,37 +179,29 @@ class Runner:
 
     def _restore(self, name: str, table_id: str, bite: Bite) -> bool:
         """Restore a bite of a table; returns whether more is due."""
-        with self._step_lock.held():
-            try:
-                more = self._restore_locked(name, table_id, bite)
-            except BaseException as error:
-                self._close(table_id)
-                is_damaged = isinstance(error, Damaged)
-                if not is_damaged and not self._is_last(table_id, error):
-                    raise
-                problem = str(error) if is_damaged else described(error)
-                bite.write(self._engine, partial(_fail, name=name, table_id=table_id, error=problem,
-                                                 now=bite.occasion.now))
-                more = False
-            self._tries.forget(table_id)
-            return more
 
-    def _close(self, table_id: str) -> None:
-        reading = self._readings.pop(table_id, None)
-        if reading is not None:
-            reading.close()
+        def give_up(error: Exception) -> bool:
+            is_damaged = isinstance(error, Damaged)
+            if not is_damaged and not self._readings.has_tried_enough(table_id, error):
+                return False
+            problem = str(error) if is_damaged else described(error)
+            bite.write(self._engine, partial(_fail, name=name, table_id=table_id, error=problem,
+                                             now=bite.occasion.now))
+            return True
 
-    def _restore_locked(self, name: str, table_id: str, bite: Bite) -> bool:
+        return self._readings.run(table_id, partial(self._restore_bite, name, table_id, bite), give_up)
+
+    def _restore_bite(self, name: str, table_id: str, bite: Bite) -> bool:
         engine, occasion = self._engine, bite.occasion
         begun = engine.read(partial(_restored, name=name, table_id=table_id))
         if begun is None:
             return False
         table, _, backup, low = begun
-        reading = self._readings.get(table_id)
+        reading = self._readings.opened.get(table_id)
         if reading is None or reading.place != low:
-            self._close(table_id)
+            self._readings.close_one(table_id)
             folder = self._directory() / backup.folder
-            reading = self._readings[table_id] = Reading(folder, table, low, bite.pause)
+            reading = self._readings.opened[table_id] = Reading(folder, table, low, bite.pause)
         part = reading.take(bite.limit)
 
         def body(txn: Transaction) -> None:
@@ -243,15 +215,13 @@ class Runner:
                 catalog.save(txn, restoring.completed(txn, table, restore, occasion.now, occasion.settings))
 
         bite.write(engine, body)
-        if part.high is None:
-            self._close(table_id)
         return part.high is not None
 
     # -- deleting and finding
 
     def _remove(self, backup: Backup, bite: Bite) -> bool:
         """Remove the files of a deleted backup."""
-        with self._step_lock.held():
+        with self._writings.held():
             directory = self._directory()
             removed = directory / f".{backup.folder}.deleted"
             folder = directory / backup.folder

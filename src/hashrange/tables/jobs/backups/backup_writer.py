@@ -73,7 +73,7 @@ class Writing:
         sync_directory(path.parent)
         return DataFile(name, self.items, self._sink.count, self._sink.hexdigest(), self._first.hex())
 
-    def drop(self) -> None:
+    def close(self) -> None:
         """Close an unfinished file, and remove it."""
         if self._file is not None and not self._file.closed:
             self._file.close()

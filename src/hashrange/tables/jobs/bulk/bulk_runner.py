@@ -69,13 +69,13 @@ class Runner(TransferRunner[BulkPut, Reading]):
         table = self._engine.read(partial(_table_of, job=job))
         if table is None:
             raise BucketError(*_NO_TABLE)
-        reading = self._opened.get(job.id)
+        reading = self._steps.opened.get(job.id)
         if reading is None or reading.place != job.place:
-            self._close(job.id)
+            self._steps.close_one(job.id)
             own = layout.started.removesuffix("_started") if job.bucket == job.report_bucket else None
             input_ = Input(job.bucket, job.prefix, job.format, job.compression, None, True, own)
             reading = Reading(buckets, input_, job.place, partial(self._put, job, table))
-            self._opened[job.id] = reading
+            self._steps.opened[job.id] = reading
         rows = reading.take(bite.limit, bite.pause)
         bite.write(self._engine, partial(self._write, before=job, rows=rows, occasion=bite.occasion))
         return True

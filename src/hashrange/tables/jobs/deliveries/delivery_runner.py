@@ -18,7 +18,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Never
 
 import msgspec
 
@@ -34,7 +34,7 @@ from hashrange.tables.bites import Damage
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Destination, Table
 from hashrange.tables.jobs.deliveries import messages, outboxes
-from hashrange.tables.jobs.step_lock import StepLock
+from hashrange.tables.jobs.steps import Steps
 from hashrange.tables.streams import Stream
 
 KEPT_SECONDS: Final = streams.RETENTION_SECONDS
@@ -116,7 +116,7 @@ class Runner:
         self.streams = Kinesis(self._endpoint)
         self._windows: dict[str, _Window] = {}
         self._told: set[tuple[str, float]] = set()
-        self._step_lock = StepLock(self._close_all)
+        self._steps: Steps[Never] = Steps(self._close_all)
         self.delivered = 0
         self.dropped = 0
 
@@ -130,12 +130,11 @@ class Runner:
 
     def forget(self) -> None:
         """Forget what was read, because the store's contents were replaced."""
-        with self._step_lock.held():
-            self._close_all()
+        self._steps.forget()
 
     def close(self) -> None:
         """Close the connections, because the store is closed."""
-        self._step_lock.end()
+        self._steps.end()
 
     def _close_all(self) -> None:
         self._windows.clear()
@@ -149,7 +148,7 @@ class Runner:
             raise Undelivered(str(error)) from None
 
     def _bite(self, name: str, bite: Bite) -> bool:
-        with self._step_lock.held():
+        with self._steps.held():
             table = self._engine.read(lambda reader: catalog.find_full(reader, name))
             destination = outboxes.live(table) if table is not None else None
             if table is None or destination is None:

@@ -87,15 +87,15 @@ class Runner(TransferRunner[Export, "_Writing"]):
             exports.write_manifests(buckets, job.bucket, layout, entries, _summary(job, layout, now))
             bite.write(engine, partial(self._complete, scope=job.scope, id_=job.id, now=now))
             return False
-        writing = self._opened.get(job.id)
+        writing = self._steps.opened.get(job.id)
         if writing is None or writing.number != job.objects:
-            self._close(job.id)
-            writing = self._opened[job.id] = _Writing(buckets, layout, job, self._compile(job.request))
+            self._steps.close_one(job.id)
+            writing = self._steps.opened[job.id] = _Writing(buckets, layout, job, self._compile(job.request))
         lines = self._read(job, writing, bite)
         writing.write(lines)
         if not lines or writing.is_full:
             written = writing.finish()
-            del self._opened[job.id]
+            del self._steps.opened[job.id]
             done = partial(self._written, job=job, writing=writing, written=written, is_end=not lines)
             return bite.write(engine, done)
         return True

@@ -65,10 +65,10 @@ class Runner(TransferRunner[Import, Reading]):
         if table is None:
             bite.write(engine, partial(self._cancel, scope=job.scope, id_=job.id, now=now))
             return False
-        reading = self._opened.get(job.id)
+        reading = self._steps.opened.get(job.id)
         if reading is None or reading.place != job.place:
-            self._close(job.id)
-            reading = self._opened[job.id] = _reading(self._checked(job), job, table)
+            self._steps.close_one(job.id)
+            reading = self._steps.opened[job.id] = _reading(self._checked(job), job, table)
         rows = reading.take(bite.limit, bite.pause)
         write = partial(self._write, scope=job.scope, id_=job.id, rows=rows, occasion=bite.occasion)
         ended = bite.write(engine, write)
