@@ -97,8 +97,3 @@ def query_all(
             break
         page["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
     return items
-
-
-def sort_between(table: Table, partition: str, low: str, high: str) -> dict[str, Any]:
-    """The arguments of a Query for the sort keys from `low` to `high` of one partition."""
-    return table.query(partition, sort="#sk BETWEEN :low AND :high", low=low, high=high)

@@ -32,6 +32,8 @@ from botocore.client import BaseClient
 
 T = TypeVar("T")
 F = TypeVar("F")
+F_co = TypeVar("F_co", covariant=True)
+F_contra = TypeVar("F_contra", contravariant=True)
 P = ParamSpec("P")
 C = TypeVar("C")
 A_co = TypeVar("A_co", covariant=True)
@@ -179,16 +181,16 @@ def _check(client: object, *, asynchronous: bool) -> None:
         raise TypeError(_KINDS)
 
 
-class Performing(Generic[F, C]):
+class Performing(Generic[F_co, C]):
     """Flows with a client of one of the two kinds."""
 
-    def __init__(self, client: C, flows: F) -> None:
+    def __init__(self, client: C, flows: F_co) -> None:
         _check(client, asynchronous=isinstance(self, Awaiting))
         self._client = client
         self._flows = flows
 
 
-class Blocking(Performing[F, Client]):
+class Blocking(Performing[F_co, Client]):
     """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
     _sleep: Callable[[float], None] = staticmethod(time.sleep)
@@ -197,20 +199,22 @@ class Blocking(Performing[F, Client]):
         return run(flow, self._client, self._sleep)
 
 
-class Awaiting(Performing[F, AsyncClient]):
+class Awaiting(Performing[F_co, AsyncClient]):
     """Flows that are performed when awaited, with an aiobotocore client."""
 
     async def _run(self, flow: Flow[T]) -> T:
         return await run_async(flow, self._client)
 
 
-class Performed(Protocol[F, P, T_co]):
+class Performed(Protocol[F_contra, P, T_co]):
     """A method whose result is awaited if the client is asynchronous."""
 
     @overload
-    def __get__(self, instance: Performing[F, Client], owner: type) -> Callable[P, T_co]: ...
+    def __get__(self, instance: Performing[F_contra, Client], owner: type) -> Callable[P, T_co]: ...
     @overload
-    def __get__(self, instance: Performing[F, AsyncClient], owner: type) -> Callable[P, Awaitable[T_co]]: ...
+    def __get__(
+        self, instance: Performing[F_contra, AsyncClient], owner: type
+    ) -> Callable[P, Awaitable[T_co]]: ...
 
 
 def performed(method: Callable[Concatenate[F, P], Flow[T]]) -> Performed[F, P, T]:

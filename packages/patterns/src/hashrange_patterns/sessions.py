@@ -25,7 +25,7 @@ from typing import Final
 
 from hashrange_patterns.batches import query_all, write_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.requests import Runtime, failed_members, get, item_that_was_there, request, transact
+from hashrange_patterns.requests import Runtime, get, item_that_was_there, request, transact, unmet
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 HALF_HOUR_SECONDS: Final = 1_800
@@ -107,12 +107,7 @@ class SessionFlows:
             {"Delete": self.table.at(address, condition="attribute_exists(#pk)")},
             {"Delete": self.table.at(by_user)},
         ]
-        try:
-            yield from transact(self.runtime, deletes)
-        except Exception as error:
-            failed_members(error)
-            return False
-        return True
+        return not (yield from unmet(self.runtime, deletes))
 
     def end_all(self, user: str) -> Flow[int]:
         """End all current sessions of a user, as after a change of the password; returns how many.

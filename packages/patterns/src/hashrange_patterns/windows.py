@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
-from hashrange_patterns.batches import query_all, sort_between
+from hashrange_patterns.batches import query_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of
 from hashrange_patterns.requests import Runtime, check_seconds
@@ -115,7 +115,9 @@ class WindowedCounterFlows:
         """
         start, end = self._range(start, end, grain)
         counts = yield from self._counts(name, grain, start, end, consistent)
-        return [Bucket(moment, counts.get(moment, 0)) for moment in _steps(start, end, _WIDTHS[grain])]
+        width = _WIDTHS[grain]
+        moments = (start + place * width for place in range((end - start) // width))
+        return [Bucket(moment, counts.get(moment, 0)) for moment in moments]
 
     def _range(self, start: datetime, end: datetime, grain: Grain) -> tuple[datetime, datetime]:
         start, end = utc(start), utc(end)
@@ -140,7 +142,8 @@ class WindowedCounterFlows:
             )
         form, width = (_HOUR_FORM, _HOUR) if grain == "minute" else (_DAY_FORM, _DAY)
         low, high = (_written(form, moment) for moment in (start, end - timedelta(microseconds=1)))
-        parameters = sort_between(self.table, self._partition(name), low, high)
+        sort = "#sk BETWEEN :low AND :high"
+        parameters = self.table.query(self._partition(name), sort=sort, low=low, high=high)
         counts = {}
         for item in (yield from query_all(self.runtime, {**parameters, "ConsistentRead": consistent})):
             begin = datetime.strptime(self.table.address(item).sort, form).replace(tzinfo=UTC)
@@ -188,12 +191,6 @@ def _down(moment: datetime, width: timedelta) -> datetime:
 def _up(moment: datetime, width: timedelta) -> datetime:
     down = _down(moment, width)
     return down if down == moment else down + width
-
-
-def _steps(start: datetime, end: datetime, width: timedelta) -> Iterator[datetime]:
-    while start < end:
-        yield start
-        start += width
 
 
 class _WindowedCounters(Performing[WindowedCounterFlows, C]):
