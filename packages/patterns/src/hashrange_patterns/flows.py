@@ -109,9 +109,10 @@ def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sle
                 if isinstance(step, Pause):
                     sleep(step.seconds)
                 else:
-                    if step.adds:
-                        _warn_if_it_repeats(client)
-                    answer = _blocking_answer(getattr(client, step.operation)(**step.parameters))
+                    answer = _sent(step, client)
+                    if inspect.iscoroutine(answer):  # (a client that is no BaseClient)
+                        answer.close()
+                        raise TypeError(_KINDS)
             except Exception as error:
                 step = flow.throw(error)
             else:
@@ -135,9 +136,7 @@ async def run_async(
                 if isinstance(step, Pause):
                     await sleep(step.seconds)
                 else:
-                    if step.adds:
-                        _warn_if_it_repeats(client)
-                    answer = await getattr(client, step.operation)(**step.parameters)
+                    answer = await _sent(step, client)
             except Exception as error:
                 step = flow.throw(error)
             else:
@@ -149,43 +148,30 @@ async def run_async(
         flow.close()
 
 
-def _blocking_answer(answer: Any) -> Any:
-    """The answer of a client that `_check` could not tell apart."""
-    if inspect.iscoroutine(answer):
-        answer.close()
-        raise TypeError(_KINDS)
-    return answer
-
-
 class RepeatsByItself(UserWarning):
     """The client repeats requests whose answer was lost: what `add` adds may count twice."""
 
 
-def _warn_if_it_repeats(client: Client | AsyncClient) -> None:
-    if not isinstance(client, BaseClient):
-        return
-    config: Any = client.meta.config
-    if (config.retries or {}).get("total_max_attempts") != 1:
+def _sent(call: Call, client: Client | AsyncClient) -> Any:
+    """What the client's method returns; warns of a client that may send an addition twice."""
+    config: Any = client.meta.config if isinstance(client, BaseClient) else None
+    if call.adds and config and (config.retries or {}).get("total_max_attempts") != 1:
         warnings.warn(
             "this client repeats a request whose answer was lost, and what it adds may count twice: "
             'create the client with Config(retries={"total_max_attempts": 1}), or count events by `once`',
             RepeatsByItself,
             stacklevel=5,
         )
-
-
-def _check(client: object, *, asynchronous: bool) -> None:
-    """Raise TypeError for a client of the other kind, before it sends anything."""
-    call = getattr(client, "_make_api_call", None)
-    if isinstance(client, BaseClient) and asynchronous != inspect.iscoroutinefunction(call):
-        raise TypeError(_KINDS)
+    return getattr(client, call.operation)(**call.parameters)
 
 
 class Performing(Generic[F_co, C]):
-    """Flows with a client of one of the two kinds."""
+    """Flows with a client of one of the two kinds; raises TypeError for a client of the other."""
 
     def __init__(self, client: C, flows: F_co) -> None:
-        _check(client, asynchronous=isinstance(self, Awaiting))
+        is_asynchronous = inspect.iscoroutinefunction(getattr(client, "_make_api_call", None))
+        if isinstance(client, BaseClient) and isinstance(self, Awaiting) != is_asynchronous:
+            raise TypeError(_KINDS)
         self._client = client
         self._flows = flows
 
