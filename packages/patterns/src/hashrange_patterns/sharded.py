@@ -31,7 +31,7 @@ from typing import Any, Final
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.counters import COUNTER_ITEM, CounterFlows, Event
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, update_of
+from hashrange_patterns.once import WEEK_SECONDS, Addition, count_once, update_of
 from hashrange_patterns.requests import Runtime, get, is_condition_failure, request, unmet
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
@@ -127,10 +127,10 @@ class ShardedCounterFlows:
             for address in addresses:
                 self.layouts.forget(names[address])
 
-        once = Once(
-            counters.table, counters.runtime, counters.marker, place, moved, counters.remember_seconds
+        table, runtime, remember_seconds = counters.table, counters.runtime, counters.remember_seconds
+        return (
+            yield from count_once(table, runtime, remember_seconds, events, counters.marker, place, moved)
         )
-        return (yield from once.count(list(events)))
 
     def value(self, name: str) -> Flow[int]:
         """The sum of all shards.
@@ -272,8 +272,6 @@ def _check_shards(shards: int) -> None:
 
 
 class _ShardedCounters(Performing[ShardedCounterFlows, C]):
-    """What `ShardedCounters` and `AsyncShardedCounters` have in common."""
-
     def __init__(
         self,
         client: C,

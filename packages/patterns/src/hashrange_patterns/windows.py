@@ -24,7 +24,7 @@ from typing import Final, Literal, TypeAlias
 
 from hashrange_patterns.batches import query_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of
+from hashrange_patterns.once import WEEK_SECONDS, Addition, check_event, count_once, marker_of
 from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Address, Item, Table, table_of, utc
 
@@ -70,6 +70,7 @@ class WindowedCounterFlows:
     runtime: Runtime
 
     def __post_init__(self) -> None:
+        check_seconds("remember_seconds", self.remember_seconds)
         check_seconds("minutes_kept_seconds", self.minutes_kept_seconds)
 
     def once(self, name: str, at: datetime, by: int = 1, *, event_id: str) -> Flow[bool]:
@@ -85,10 +86,11 @@ class WindowedCounterFlows:
         Costs 2 write units for each event, and 4 for each counter and hour in a transaction of up to 100
         items: 2.04 for each event if all belong to one counter and hour.
         """
-        once = Once(
-            self.table, self.runtime, self._marker, self._place, lambda _: None, self.remember_seconds
+        return (
+            yield from count_once(
+                self.table, self.runtime, self.remember_seconds, events, self._marker, self._place
+            )
         )
-        return (yield from once.count(list(events)))
 
     def total(self, name: str, start: datetime, end: datetime, *, consistent: bool = False) -> Flow[int]:
         """The count from `start` up to but not including `end`, both on whole minutes.
@@ -194,8 +196,6 @@ def _up(moment: datetime, width: timedelta) -> datetime:
 
 
 class _WindowedCounters(Performing[WindowedCounterFlows, C]):
-    """What `WindowedCounters` and `AsyncWindowedCounters` have in common."""
-
     def __init__(
         self,
         client: C,
