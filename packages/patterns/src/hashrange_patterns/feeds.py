@@ -311,8 +311,6 @@ def _mode_is(mode: str) -> str:
 
 
 class _Feeds(Performing[FeedFlows, C]):
-    """What `Feeds` and `AsyncFeeds` have in common."""
-
     def __init__(
         self,
         client: C,

@@ -147,7 +147,7 @@ class JobFlows:
 
         Costs 1 write unit.
         """
-        until = self._lease_end()
+        until = self._after(self.lease_seconds)
         return (yield from self._set_until(job, until)) and not self._is_over(until)
 
     def retry(self, job: Job, reason: str, *, delay_seconds: float = 0.0) -> Flow[None]:
@@ -277,7 +277,7 @@ class JobFlows:
         if reason is not None:
             yield from self._bury(job, reason, until=item["until"])
             return None
-        until = self._lease_end()
+        until = self._after(self.lease_seconds)
         claim = self.table.at(
             job.address,
             update="SET #until = :until, #attempts = :next, #claim = :claim",
@@ -293,10 +293,6 @@ class JobFlows:
         if not (yield from is_met(self.runtime, "update_item", claim)) or self._is_over(until):
             return None
         return replace(job, attempts=attempts + 1)
-
-    def _lease_end(self) -> int:
-        """When a lease that begins now expires, in milliseconds."""
-        return self._after(self.lease_seconds)
 
     def _after(self, seconds: float) -> int:
         """The time in `seconds`, in milliseconds."""
@@ -352,8 +348,6 @@ def _cut(reason: str) -> str:
 
 
 class _Jobs(Performing[JobFlows, C]):
-    """What `Jobs` and `AsyncJobs` have in common."""
-
     def __init__(
         self,
         client: C,

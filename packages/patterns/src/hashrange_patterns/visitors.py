@@ -92,8 +92,6 @@ class UniqueVisitorFlows:
 
 
 class _UniqueVisitors(Performing[UniqueVisitorFlows, C]):
-    """What `UniqueVisitors` and `AsyncUniqueVisitors` have in common."""
-
     def __init__(
         self,
         client: C,
