@@ -25,12 +25,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import kombu
-from kombu.exceptions import KombuError, OperationalError
+from kombu.exceptions import KombuError
 
-from hashrange_patterns.events import Delivery, Gauge, QueueFull
+from hashrange_patterns.events import Delivery, Gauge
 from hashrange_patterns.identifiers import Identifiers
 from hashrange_patterns.jobs import PAYLOAD_BYTES_MAX, DeadJob, Jobs, check_payload
 from hashrange_patterns.requests import Runtime, Unreachable
@@ -39,8 +40,6 @@ T = TypeVar("T")
 
 _ATTEMPTS: Final = "attempts"
 _MORE_SECONDS: Final = 0.01  # the wait for further events after the first
-
-__all__ = ["BrokerEvents", "QueueFull", "Unreachable"]
 
 
 class BrokerEvents:
@@ -171,20 +170,12 @@ class BrokerEvents:
 
     def _or_again_later(self, work: Callable[[], None]) -> None:
         """Perform `work`; if the connection breaks, the events are delivered again, and counted again."""
-        try:
+        with suppress(Unreachable):
             self._connected(work)
-        except Unreachable:
-            return
 
     @staticmethod
     def _failures(connection: Any) -> tuple[type[BaseException], ...]:
-        return (
-            *connection.connection_errors,
-            *connection.channel_errors,
-            OperationalError,
-            KombuError,
-            OSError,
-        )
+        return (*connection.connection_errors, *connection.channel_errors, KombuError, OSError)
 
     def _consume(self, limit: int) -> None:
         """Let the broker send up to `limit` events."""

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of, update_of
-from hashrange_patterns.requests import Runtime, request
+from hashrange_patterns.once import WEEK_SECONDS, Addition, check_event, count_once, marker_of, update_of
+from hashrange_patterns.requests import Runtime, check_seconds, request
 from hashrange_patterns.tables import Address, Item, Table, table_of
 
 COUNTER_ITEM: Final = ("COUNTER#{name}", "TOTAL")
@@ -60,6 +60,7 @@ class CounterFlows:
     runtime: Runtime
 
     def __post_init__(self) -> None:
+        check_seconds("remember_seconds", self.remember_seconds)
         if "{name}" not in self.item[0]:
             raise ValueError(
                 f"the partition key {self.item[0]!r} must contain {{name}}: all counters are one"
@@ -97,7 +98,11 @@ class CounterFlows:
         for each event if all belong to one counter. If it raises, some events may have been counted: call it
         again with all events.
         """
-        return (yield from self._once().count(list(events)))
+        return (
+            yield from count_once(
+                self.table, self.runtime, self.remember_seconds, events, self.marker, self._place
+            )
+        )
 
     def value(self, name: str, *, consistent: bool = False) -> Flow[int]:
         """The counter's value, 0 if nothing was counted. Costs half a read unit, or 1 if consistent."""
@@ -125,9 +130,6 @@ class CounterFlows:
             return dict(event.item)
         return self.table.key(marker_of(("counter", *self.item, self.attribute), event.id))
 
-    def _once(self) -> Once[Event]:
-        return Once(self.table, self.runtime, self.marker, self._place, lambda _: None, self.remember_seconds)
-
     def _place(self, events: Sequence[Event]) -> Flow[list[list[Addition]]]:
         yield from ()
         return [
@@ -137,8 +139,6 @@ class CounterFlows:
 
 
 class _Counters(Performing[CounterFlows, C]):
-    """What `Counters` and `AsyncCounters` have in common."""
-
     def __init__(
         self,
         client: C,

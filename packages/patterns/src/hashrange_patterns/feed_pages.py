@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from hashrange_patterns.batches import get_all, query_all, sort_between
+from hashrange_patterns.batches import get_all, query_all
 from hashrange_patterns.cursors import Cursors
 from hashrange_patterns.flows import Flow
 from hashrange_patterns.identifiers import FIRST, LAST, just_below, parts
@@ -69,39 +69,40 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class FeedPages:
-    """Reads pages; it writes nothing."""
+    """The logic of `Feeds` that reads pages; it writes nothing."""
 
     table: Table
     runtime: Runtime
     cursors: Cursors
 
-    def posts_of(self, author: str, limit: int, cursor: str | None, consistent: bool) -> Flow[Page]:
-        """A page of one author's posts."""
-        return (
-            yield from self._page([f"POSTS#{author}"], None, f"POSTS#{author}", limit, cursor, consistent)
-        )
+    def posts(
+        self, author: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
+    ) -> Flow[Page]:
+        """A page of an author's posts, newest first; `cursor` comes from another page.
 
-    def home_of(self, reader: str, limit: int, cursor: str | None, consistent: bool) -> Flow[Page]:
-        """A page of a reader's feed."""
-        pulled = yield from query_all(
-            self.runtime,
-            {
-                **sort_between(self.table, f"FOLLOWS#{reader}", "PULL#", "PULL$"),
-                "ConsistentRead": consistent,
-            },
-        )
+        Costs half a read unit for each 4 KB, or 1 if consistent. Raises `InvalidCursor`.
+        """
+        return (yield from self._page([f"POSTS#{author}"], None, limit, cursor, consistent))
+
+    def home(
+        self, reader: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
+    ) -> Flow[Page]:
+        """A page of a reader's feed, newest first; `cursor` comes from another page.
+
+        Costs half a read unit (1 if consistent) for each post that was written, each of their authors, and
+        each list: the feed, the reader's own posts, and one list for each followed author whose posts are
+        read. Raises `InvalidCursor`.
+        """
+        pulling = self.table.query(f"FOLLOWS#{reader}", sort="begins_with(#sk, :pull)", pull="PULL#")
+        pulled = yield from query_all(self.runtime, {**pulling, "ConsistentRead": consistent})
         lists = [f"HOME#{reader}", f"POSTS#{reader}", *(f"POSTS#{item['author']['S']}" for item in pulled)]
-        return (yield from self._page(lists, reader, f"HOME#{reader}", limit, cursor, consistent))
+        return (yield from self._page(lists, reader, limit, cursor, consistent))
 
     def _page(
-        self,
-        lists: list[str],
-        reader: str | None,
-        scope: str,
-        limit: int,
-        cursor: str | None,
-        consistent: bool,
+        self, lists: list[str], reader: str | None, limit: int, cursor: str | None, consistent: bool
     ) -> Flow[Page]:
+        """A page of posts from `lists`, the first of which gives the cursors their scope."""
+        scope = lists[0]
         if not 1 <= limit <= PAGE_POSTS_MAX:
             raise ValueError(f"a page has from 1 to {PAGE_POSTS_MAX} posts, not {limit}")
         position = _OLDER + LAST if cursor is None else self.cursors.open(scope, cursor)
@@ -166,12 +167,13 @@ class FeedPages:
 
     def _found(self, item: Item) -> Found:
         author = item["author"]["S"]
-        expired = (
-            self.table.expires_at in item and int(item[self.table.expires_at]["N"]) <= self.runtime.now()
-        )
-        if expired or "content" not in item:
-            return Found("" if expired else author, None)
-        return Found(author, post_of(self.table, item))
+        expires_at = item.get(self.table.expires_at)
+        if expires_at is not None and int(expires_at["N"]) <= self.runtime.now():
+            return Found("", None)
+        if "content" not in item:
+            return Found(author, None)
+        edited_at = int(item["edited_at"]["N"]) if "edited_at" in item else None
+        return Found(author, Post(self.table.address(item).sort, author, item["content"]["S"], edited_at))
 
     def _readable(
         self, found: dict[str, Found], reader: str | None, consistent: bool
@@ -204,9 +206,3 @@ class FeedPages:
     def follower_address(self, author: str, reader: str) -> Address:
         """The address of the item which says the same in the other direction."""
         return Address(f"FOLLOWERS#{author}", reader)
-
-
-def post_of(table: Table, item: Item) -> Post:
-    """The post in an item."""
-    edited_at = int(item["edited_at"]["N"]) if "edited_at" in item else None
-    return Post(table.address(item).sort, item["author"]["S"], item["content"]["S"], edited_at)

@@ -29,21 +29,12 @@ from urllib.parse import quote, unquote
 
 from hashrange_patterns.batches import put_all, query_all
 from hashrange_patterns.cursors import Cursors
-from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Page, Post
+from hashrange_patterns.feed_pages import PAGE_POSTS_MAX, FeedPages, Post
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.identifiers import FIRST, Identifiers, parts
 from hashrange_patterns.jobs import Job, JobFlows
 from hashrange_patterns.once import WEEK_SECONDS
-from hashrange_patterns.requests import (
-    Runtime,
-    check_seconds,
-    failed_members,
-    get,
-    is_met,
-    is_passing,
-    request,
-    transact,
-)
+from hashrange_patterns.requests import Runtime, check_seconds, get, is_met, is_passing, request, unmet
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 JOB_QUEUE: Final = "FEEDS"
@@ -67,16 +58,13 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedFlows:
+class FeedFlows(FeedPages):
     """The logic of `Feeds`."""
 
-    table: Table
-    pages: FeedPages
     jobs: JobFlows
     pull_above: int
     backfilled: int
     kept_seconds: int | None
-    runtime: Runtime
     identifiers: Identifiers
 
     def __post_init__(self) -> None:
@@ -100,21 +88,20 @@ class FeedFlows:
             members = self._publication(post)
             if key is not None:
                 members.append({"Put": self._posted(post, key)})
-            try:
-                yield from transact(self.runtime, members)
+            failed = yield from unmet(self.runtime, members)
+            if not failed:
                 return post
-            except Exception as error:
-                if len(members) - 1 in failed_members(error) and key is not None:
-                    earlier = yield from get(self.runtime, self.table, self._posted_address(author, key))
-                    if earlier is not None:
-                        return Post(earlier["post"]["S"], author, content)
+            if len(members) - 1 in failed and key is not None:
+                earlier = yield from get(self.runtime, self.table, self._posted_address(author, key))
+                if earlier is not None:
+                    return Post(earlier["post"]["S"], author, content)
             # Another process was later, at least by its clock: use an id above its post's.
             seen = (yield from self.author(author)).latest
 
     def edit(self, author: str, post_id: str, content: str) -> Flow[bool]:
         """Change a post's content, for all readers; False if there is no such post. Costs 1 write unit."""
         update = self.table.at(
-            self.pages.post_address(author, post_id),
+            self.post_address(author, post_id),
             update="SET #content = :content, #edited_at = :now",
             condition="attribute_exists(#pk)",
             content=content,
@@ -124,7 +111,7 @@ class FeedFlows:
 
     def delete(self, author: str, post_id: str) -> Flow[None]:
         """Delete a post, for all readers. Costs 1 write unit. Safe to repeat."""
-        delete = self.table.at(self.pages.post_address(author, post_id))
+        delete = self.table.at(self.post_address(author, post_id))
         yield from request(self.runtime, "delete_item", delete, repeatable=True)
 
     def follow(self, reader: str, author: str) -> Flow[bool]:
@@ -134,20 +121,17 @@ class FeedFlows:
         """
         for attempt in range(self.runtime.attempts_max):
             mode = (yield from self.author(author)).mode
-            following = self.pages.following_address(reader, author, pushed=mode == _PUSH)
-            follower = self.pages.follower_address(author, reader)
+            following = self.following_address(reader, author, pushed=mode == _PUSH)
+            follower = self.follower_address(author, reader)
             members: list[Item] = [
                 {"Put": self._put(follower, {"reader": {"S": reader}}, "attribute_not_exists(#pk)")},
                 {"Update": self._count_followers(author, 1, mode)},
                 {"Put": self._put(following, {"author": {"S": author}})},
                 self.jobs.member(_payload("followed", author, reader)),
             ]
-            try:
-                yield from transact(self.runtime, members)
-                return True
-            except Exception as error:
-                if 0 in failed_members(error):
-                    return False
+            failed = yield from unmet(self.runtime, members)
+            if not failed or 0 in failed:
+                return not failed
             yield self.runtime.pause(attempt)  # the author was switched since it was read
         raise Switching(f"{author!r} was switched during each of {self.runtime.attempts_max} attempts")
 
@@ -156,48 +140,27 @@ class FeedFlows:
 
         The author's posts disappear from the feed at once. Costs 8 write units.
         """
-        follower = self.pages.follower_address(author, reader)
-        both = [self.pages.following_address(reader, author, pushed=pushed) for pushed in (True, False)]
+        follower = self.follower_address(author, reader)
+        both = [self.following_address(reader, author, pushed=pushed) for pushed in (True, False)]
         members: list[Item] = [
             {"Delete": self.table.at(follower, condition="attribute_exists(#pk)")},
             {"Update": self._count_followers(author, -1, None)},
             *({"Delete": self.table.at(address)} for address in both),
         ]
-        try:
-            yield from transact(self.runtime, members)
-        except Exception as error:
-            failed_members(error)
-            return False
-        return True
-
-    def posts(
-        self, author: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
-    ) -> Flow[Page]:
-        """A page of an author's posts, newest first; `cursor` comes from another page.
-
-        Costs half a read unit for each 4 KB, or 1 if consistent. Raises `InvalidCursor`.
-        """
-        return (yield from self.pages.posts_of(author, limit, cursor, consistent))
-
-    def home(
-        self, reader: str, *, limit: int = 20, cursor: str | None = None, consistent: bool = False
-    ) -> Flow[Page]:
-        """A page of a reader's feed, newest first; `cursor` comes from another page.
-
-        Costs half a read unit (1 if consistent) for each post that was written, each of their authors, and
-        each list: the feed, the reader's own posts, and one list for each followed author whose posts are
-        read. Raises `InvalidCursor`.
-        """
-        return (yield from self.pages.home_of(reader, limit, cursor, consistent))
+        return not (yield from unmet(self.runtime, members))
 
     def following(self, reader: str) -> Flow[list[str]]:
         """Whom a reader follows. Costs half a read unit for each 4 KB, which is about 40 authors."""
         items = yield from self._all(f"FOLLOWS#{reader}")
         return sorted(item["author"]["S"] for item in items)
 
-    def followers(self, author: str) -> Flow[list[str]]:
-        """Who follows an author. Costs half a read unit for each 4 KB, which is about 40 readers."""
-        return [item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}"))]
+    def followers(self, author: str, *, consistent: bool = False) -> Flow[list[str]]:
+        """Who follows an author.
+
+        Costs half a read unit (1 if consistent) for each 4 KB, which is about 40 readers.
+        """
+        items = yield from self._all(f"FOLLOWERS#{author}", consistent=consistent)
+        return [item["reader"]["S"] for item in items]
 
     def work(self) -> Flow[bool]:
         """Do a job, if one is due: bring a post to followers, or an author's posts to a new follower.
@@ -257,7 +220,7 @@ class FeedFlows:
             id=post.id,
         )
         return [
-            {"Put": self._put(self.pages.post_address(post.author, post.id), content)},
+            {"Put": self._put(self.post_address(post.author, post.id), content)},
             {"Update": latest},
             self.jobs.member(_payload("posted", post.author, post.id)),
         ]
@@ -266,7 +229,8 @@ class FeedFlows:
         kind, author, what = (unquote(part) for part in job.payload.split(" "))
         mode = (yield from self.author(author)).mode
         if kind == "posted" and mode != _PULL:
-            followers = yield from self.followers_now(author)
+            # (a follower who is missing here would miss the post)
+            followers = yield from self.followers(author, consistent=True)
             yield from put_all(
                 self.runtime, self.table, [self._entry(reader, author, what) for reader in followers]
             )
@@ -276,15 +240,9 @@ class FeedFlows:
         elif kind == "switch":
             yield from self._switch(job, author)
 
-    def followers_now(self, author: str) -> Flow[list[str]]:
-        """The current followers, by a consistent read: a follower who is missing here would miss the post."""
-        return [
-            item["reader"]["S"] for item in (yield from self._all(f"FOLLOWERS#{author}", consistent=True))
-        ]
-
     def _backfill(self, reader: str, author: str) -> Flow[None]:
         """Write the author's newest posts to the feed of a new follower."""
-        page = yield from self.pages.posts_of(author, self.backfilled, None, True)
+        page = yield from self.posts(author, limit=self.backfilled, consistent=True)
         entries = [self._entry(reader, author, post.id) for post in page.posts]
         yield from put_all(self.runtime, self.table, entries)
 
@@ -293,28 +251,22 @@ class FeedFlows:
         if known.mode != _PUSH or known.followers <= self.pull_above:
             return
         change = self._change_mode(author, _PUSH, _SWITCHING)
-        try:
-            yield from transact(
-                self.runtime, [{"Update": change}, self.jobs.member(_payload("switch", author, ""))]
-            )
-        except Exception as error:
-            failed_members(error)  # somebody else did it
+        # (if the author no longer writes, somebody else did it)
+        yield from unmet(self.runtime, [{"Update": change}, self.jobs.member(_payload("switch", author, ""))])
 
     def _switch(self, job: Job, author: str) -> Flow[None]:
         """Let all followers read the author's posts; then stop writing them.
 
         Readers who begin to follow meanwhile read them.
         """
-        for reader in (yield from self.followers_now(author)):
+        for reader in (yield from self.followers(author, consistent=True)):
             pushed, pulled = (
-                self.pages.following_address(reader, author, pushed=pushed) for pushed in (True, False)
+                self.following_address(reader, author, pushed=pushed) for pushed in (True, False)
             )
             delete = self.table.at(pushed, condition="attribute_exists(#pk)")
             put = self._put(pulled, {"author": {"S": author}})
-            try:
-                yield from transact(self.runtime, [{"Delete": delete}, {"Put": put}])
-            except Exception as error:
-                failed_members(error)  # the follower has been switched, or no longer follows
+            # (if there is nothing to delete, the follower has been switched, or no longer follows)
+            yield from unmet(self.runtime, [{"Delete": delete}, {"Put": put}])
             if not (yield from self.jobs.extend(job)):
                 return
         yield from is_met(self.runtime, "update_item", self._change_mode(author, _SWITCHING, _PULL))
@@ -358,24 +310,7 @@ def _mode_is(mode: str) -> str:
     return "attribute_not_exists(#mode) OR #mode = :mode" if mode == _PUSH else "#mode = :mode"
 
 
-def _flows(
-    table: Table | str,
-    secret: bytes,
-    pull_above: int,
-    backfilled: int,
-    kept_seconds: int | None,
-    runtime: Runtime,
-) -> FeedFlows:
-    table = table_of(table)
-    identifiers = Identifiers(runtime.now)
-    jobs = JobFlows(table, JOB_QUEUE, 60.0, JOB_ATTEMPTS_MAX, 1, runtime, identifiers)
-    pages = FeedPages(table, runtime, Cursors(secret))
-    return FeedFlows(table, pages, jobs, pull_above, backfilled, kept_seconds, runtime, identifiers)
-
-
 class _Feeds(Performing[FeedFlows, C]):
-    """What `Feeds` and `AsyncFeeds` have in common."""
-
     def __init__(
         self,
         client: C,
@@ -387,8 +322,14 @@ class _Feeds(Performing[FeedFlows, C]):
         kept_seconds: int | None = None,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        flows = _flows(table, secret, pull_above, backfilled, kept_seconds, runtime)
-        super().__init__(client, flows)
+        table = table_of(table)
+        identifiers = Identifiers(runtime.now)
+        jobs = JobFlows(table, JOB_QUEUE, 60.0, JOB_ATTEMPTS_MAX, 1, runtime, identifiers)
+        cursors = Cursors(secret)
+        super().__init__(
+            client,
+            FeedFlows(table, runtime, cursors, jobs, pull_above, backfilled, kept_seconds, identifiers),
+        )
 
     post = performed(FeedFlows.post)
     edit = performed(FeedFlows.edit)

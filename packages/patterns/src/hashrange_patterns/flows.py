@@ -32,6 +32,8 @@ from botocore.client import BaseClient
 
 T = TypeVar("T")
 F = TypeVar("F")
+F_co = TypeVar("F_co", covariant=True)
+F_contra = TypeVar("F_contra", contravariant=True)
 P = ParamSpec("P")
 C = TypeVar("C")
 A_co = TypeVar("A_co", covariant=True)
@@ -107,9 +109,10 @@ def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sle
                 if isinstance(step, Pause):
                     sleep(step.seconds)
                 else:
-                    if step.adds:
-                        _warn_if_it_repeats(client)
-                    answer = _blocking_answer(getattr(client, step.operation)(**step.parameters))
+                    answer = _sent(step, client)
+                    if inspect.iscoroutine(answer):  # (a client that is no BaseClient)
+                        answer.close()
+                        raise TypeError(_KINDS)
             except Exception as error:
                 step = flow.throw(error)
             else:
@@ -133,9 +136,7 @@ async def run_async(
                 if isinstance(step, Pause):
                     await sleep(step.seconds)
                 else:
-                    if step.adds:
-                        _warn_if_it_repeats(client)
-                    answer = await getattr(client, step.operation)(**step.parameters)
+                    answer = await _sent(step, client)
             except Exception as error:
                 step = flow.throw(error)
             else:
@@ -147,48 +148,35 @@ async def run_async(
         flow.close()
 
 
-def _blocking_answer(answer: Any) -> Any:
-    """The answer of a client that `_check` could not tell apart."""
-    if inspect.iscoroutine(answer):
-        answer.close()
-        raise TypeError(_KINDS)
-    return answer
-
-
 class RepeatsByItself(UserWarning):
     """The client repeats requests whose answer was lost: what `add` adds may count twice."""
 
 
-def _warn_if_it_repeats(client: Client | AsyncClient) -> None:
-    if not isinstance(client, BaseClient):
-        return
-    config: Any = client.meta.config
-    if (config.retries or {}).get("total_max_attempts") != 1:
+def _sent(call: Call, client: Client | AsyncClient) -> Any:
+    """What the client's method returns; warns of a client that may send an addition twice."""
+    config: Any = client.meta.config if isinstance(client, BaseClient) else None
+    if call.adds and config and (config.retries or {}).get("total_max_attempts") != 1:
         warnings.warn(
             "this client repeats a request whose answer was lost, and what it adds may count twice: "
             'create the client with Config(retries={"total_max_attempts": 1}), or count events by `once`',
             RepeatsByItself,
             stacklevel=5,
         )
+    return getattr(client, call.operation)(**call.parameters)
 
 
-def _check(client: object, *, asynchronous: bool) -> None:
-    """Raise TypeError for a client of the other kind, before it sends anything."""
-    call = getattr(client, "_make_api_call", None)
-    if isinstance(client, BaseClient) and asynchronous != inspect.iscoroutinefunction(call):
-        raise TypeError(_KINDS)
+class Performing(Generic[F_co, C]):
+    """Flows with a client of one of the two kinds; raises TypeError for a client of the other."""
 
-
-class Performing(Generic[F, C]):
-    """Flows with a client of one of the two kinds."""
-
-    def __init__(self, client: C, flows: F) -> None:
-        _check(client, asynchronous=isinstance(self, Awaiting))
+    def __init__(self, client: C, flows: F_co) -> None:
+        is_asynchronous = inspect.iscoroutinefunction(getattr(client, "_make_api_call", None))
+        if isinstance(client, BaseClient) and isinstance(self, Awaiting) != is_asynchronous:
+            raise TypeError(_KINDS)
         self._client = client
         self._flows = flows
 
 
-class Blocking(Performing[F, Client]):
+class Blocking(Performing[F_co, Client]):
     """Flows that are performed at once, with a boto3 client; like the client, threads may share it."""
 
     _sleep: Callable[[float], None] = staticmethod(time.sleep)
@@ -197,20 +185,22 @@ class Blocking(Performing[F, Client]):
         return run(flow, self._client, self._sleep)
 
 
-class Awaiting(Performing[F, AsyncClient]):
+class Awaiting(Performing[F_co, AsyncClient]):
     """Flows that are performed when awaited, with an aiobotocore client."""
 
     async def _run(self, flow: Flow[T]) -> T:
         return await run_async(flow, self._client)
 
 
-class Performed(Protocol[F, P, T_co]):
+class Performed(Protocol[F_contra, P, T_co]):
     """A method whose result is awaited if the client is asynchronous."""
 
     @overload
-    def __get__(self, instance: Performing[F, Client], owner: type) -> Callable[P, T_co]: ...
+    def __get__(self, instance: Performing[F_contra, Client], owner: type) -> Callable[P, T_co]: ...
     @overload
-    def __get__(self, instance: Performing[F, AsyncClient], owner: type) -> Callable[P, Awaitable[T_co]]: ...
+    def __get__(
+        self, instance: Performing[F_contra, AsyncClient], owner: type
+    ) -> Callable[P, Awaitable[T_co]]: ...
 
 
 def performed(method: Callable[Concatenate[F, P], Flow[T]]) -> Performed[F, P, T]:

@@ -168,8 +168,6 @@ def _body(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 class _Idempotency(Performing[IdempotencyFlows, C]):
-    """What `Idempotency` and `AsyncIdempotency` have in common."""
-
     def __init__(
         self,
         client: C,

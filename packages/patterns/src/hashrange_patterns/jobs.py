@@ -29,7 +29,15 @@ from typing import Any, Final
 from hashrange_patterns.batches import query_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.identifiers import Identifiers
-from hashrange_patterns.requests import Runtime, check_seconds, failed_members, is_met, request, transact
+from hashrange_patterns.requests import (
+    Runtime,
+    check_seconds,
+    failed_members,
+    is_met,
+    request,
+    transact,
+    unmet,
+)
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 _MILLIS: Final = 1_000
@@ -139,7 +147,7 @@ class JobFlows:
 
         Costs 1 write unit.
         """
-        until = self._lease_end()
+        until = self._after(self.lease_seconds)
         return (yield from self._set_until(job, until)) and not self._is_over(until)
 
     def retry(self, job: Job, reason: str, *, delay_seconds: float = 0.0) -> Flow[None]:
@@ -181,7 +189,7 @@ class JobFlows:
         """
         delete = self.table.at(self._dead_address(dead.id), condition="attribute_exists(#pk)")
         put = self._put(self.identifiers.next(), dead.payload, 0.0)
-        return (yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}]))
+        return not (yield from unmet(self.runtime, [{"Delete": delete}, {"Put": put}]))
 
     def put_aside(self, dead: DeadJob) -> Flow[None]:
         """Store a dead job that was never in this table: an event that a broker queue gave up.
@@ -269,7 +277,7 @@ class JobFlows:
         if reason is not None:
             yield from self._bury(job, reason, until=item["until"])
             return None
-        until = self._lease_end()
+        until = self._after(self.lease_seconds)
         claim = self.table.at(
             job.address,
             update="SET #until = :until, #attempts = :next, #claim = :claim",
@@ -285,10 +293,6 @@ class JobFlows:
         if not (yield from is_met(self.runtime, "update_item", claim)) or self._is_over(until):
             return None
         return replace(job, attempts=attempts + 1)
-
-    def _lease_end(self) -> int:
-        """When a lease that begins now expires, in milliseconds."""
-        return self._after(self.lease_seconds)
 
     def _after(self, seconds: float) -> int:
         """The time in `seconds`, in milliseconds."""
@@ -308,13 +312,12 @@ class JobFlows:
 
     def _bury(self, job: Job, reason: str, *, until: Item | None = None) -> Flow[None]:
         """Put a job aside, unless it was delivered again; with `until`, only if nobody extended its lease."""
-        if until is None:
-            delete = self.table.at(job.address, condition=_HELD, attempts=job.attempts)
-        else:
-            condition = f"{_HELD} AND #until = :until"
-            delete = self.table.at(job.address, condition=condition, attempts=job.attempts, until=until)
+        held: dict[str, Any] = {"condition": _HELD, "attempts": job.attempts}
+        if until is not None:
+            held |= {"condition": f"{_HELD} AND #until = :until", "until": until}
+        delete = self.table.at(job.address, **held)
         put = self._put_dead(DeadJob(job.id, job.payload, job.attempts, reason))
-        yield from self._all_or_nothing([{"Delete": delete}, {"Put": put}])
+        yield from unmet(self.runtime, [{"Delete": delete}, {"Put": put}])
 
     def _put_dead(self, dead: DeadJob) -> dict[str, Any]:
         return self.table.put(
@@ -325,14 +328,6 @@ class JobFlows:
                 "reason": {"S": _cut(dead.reason)},
             }
         )
-
-    def _all_or_nothing(self, members: list[Item]) -> Flow[bool]:
-        try:
-            yield from transact(self.runtime, members)
-        except Exception as error:
-            failed_members(error)
-            return False
-        return True
 
 
 def check_payload(payload: str) -> None:
@@ -353,8 +348,6 @@ def _cut(reason: str) -> str:
 
 
 class _Jobs(Performing[JobFlows, C]):
-    """What `Jobs` and `AsyncJobs` have in common."""
-
     def __init__(
         self,
         client: C,

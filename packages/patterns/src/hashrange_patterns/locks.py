@@ -197,8 +197,6 @@ def _version(item: Mapping[str, Any] | None) -> tuple[int, int]:
 
 
 class _Locks(Performing[LockFlows, C]):
-    """What `Locks` and `AsyncLocks` have in common."""
-
     def __init__(
         self,
         client: C,

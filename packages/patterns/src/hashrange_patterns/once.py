@@ -21,10 +21,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from hashrange_patterns.flows import Flow
-from hashrange_patterns.requests import Runtime, check_seconds, failed_members, transact
+from hashrange_patterns.requests import Runtime, failed_members, transact
 from hashrange_patterns.tables import Address, Item, Table, number
 
 TRANSACTION_ITEMS_MAX: Final = 100
@@ -73,88 +73,72 @@ def _digest(text: str) -> str:
 E = TypeVar("E")
 
 
-@dataclass(frozen=True, slots=True)
-class Once(Generic[E]):
-    """Counts events of type E exactly once.
+def count_once(
+    table: Table,
+    runtime: Runtime,
+    remember_seconds: int | None,
+    events: Iterable[E],
+    marker: Callable[[E], Item],
+    place: Callable[[Sequence[E]], Flow[list[list[Addition]]]],
+    moved: Callable[[Iterable[Address]], None] = lambda _: None,
+) -> Flow[list[bool]]:
+    """Count each of `events` exactly once; for each, whether this call counted it (and not an earlier one).
 
     `marker` gives an event's item, whose key distinguishes it from all others. `place` gives the additions of
     events, again for each transaction: if counters have moved, `moved` is called with the addresses whose
     conditions failed, and the next call of `place` gives others.
     """
 
-    table: Table
-    runtime: Runtime
-    marker: Callable[[E], Item]
-    place: Callable[[Sequence[E]], Flow[list[list[Addition]]]]
-    moved: Callable[[Iterable[Address]], None]
-    remember_seconds: int | None
+    def put_marker(event: E) -> Item:
+        item = dict(marker(event))
+        if remember_seconds is not None:
+            item[table.expires_at] = number(runtime.now() + remember_seconds)
+        return {"Put": table.put(item, condition="attribute_not_exists(#pk)")}
 
-    def __post_init__(self) -> None:
-        check_seconds("remember_seconds", self.remember_seconds)
-
-    def count(self, events: Sequence[E]) -> Flow[list[bool]]:
-        """Count `events`; for each, whether this call counted it (and not an earlier one)."""
-        addresses = [self.table.address(self.marker(event)) for event in events]
-        first = {address: index for index, address in reversed(list(enumerate(addresses)))}
-        counted = [False] * len(events)
-        waiting = sorted(first.values())
-        idle = 0
-        while waiting:
-            additions = yield from self.place([events[index] for index in waiting])
-            fitting = _fitting(additions)
-            batch = waiting[:fitting]
-            merged = _merged(addition for of_event in additions[:fitting] for addition in of_event)
-            members = [self._marker(events[index]) for index in batch]
-            members += [{"Update": update_of(self.table, addition)} for addition in merged]
-            try:
-                yield from transact(self.runtime, members)
-            except Exception as error:
-                failed = failed_members(error)
-                self.moved(merged[member - fitting].address for member in failed if member >= fitting)
-                duplicates = {batch[member] for member in failed if member < fitting}
-                # No event was counted before, so a counter must have moved. If this repeats, something else
-                # is wrong.
-                idle = 0 if duplicates else idle + 1
-                if idle >= self.runtime.attempts_max:
-                    raise
-                waiting = [index for index in waiting if index not in duplicates]
-            else:
-                for index in batch:
-                    counted[index] = True
-                waiting = waiting[fitting:]
-        return counted
-
-    def _marker(self, event: E) -> Item:
-        item = dict(self.marker(event))
-        if self.remember_seconds is not None:
-            item[self.table.expires_at] = number(self.runtime.now() + self.remember_seconds)
-        return {"Put": self.table.put(item, condition="attribute_not_exists(#pk)")}
+    events = list(events)
+    addresses = [table.address(marker(event)) for event in events]
+    first = {address: index for index, address in reversed(list(enumerate(addresses)))}
+    counted = [False] * len(events)
+    waiting = sorted(first.values())
+    idle = 0
+    while waiting:
+        additions = yield from place([events[index] for index in waiting])
+        fitting = _fitting(additions)
+        batch = waiting[:fitting]
+        merged = _merged(addition for of_event in additions[:fitting] for addition in of_event)
+        members = [put_marker(events[index]) for index in batch]
+        members += [{"Update": update_of(table, addition)} for addition in merged]
+        try:
+            yield from transact(runtime, members)
+        except Exception as error:
+            failed = failed_members(error)
+            moved(merged[member - fitting].address for member in failed if member >= fitting)
+            duplicates = {batch[member] for member in failed if member < fitting}
+            # No event was counted before, so a counter must have moved. If this repeats, something else
+            # is wrong.
+            idle = 0 if duplicates else idle + 1
+            if idle >= runtime.attempts_max:
+                raise
+            waiting = [index for index in waiting if index not in duplicates]
+        else:
+            for index in batch:
+                counted[index] = True
+            waiting = waiting[fitting:]
+    return counted
 
 
 def update_of(table: Table, addition: Addition) -> dict[str, Any]:
     """The arguments of an UpdateItem that makes `addition`."""
-    names: dict[str, str] = {}
-    values: Item = {}
-    adds = []
-    for position, (attribute, amount) in enumerate(addition.amounts.items()):
+    names, values = {}, {}
+    for place, (attribute, amount) in enumerate(addition.amounts.items()):
         if not isinstance(amount, int):
             raise TypeError(f"a counter takes whole numbers, and {amount!r} is a {type(amount).__name__}")
-        names[f"#a{position}"] = attribute
-        values[f":a{position}"] = number(amount)
-        adds.append(f"#a{position} :a{position}")
-    expression = "ADD " + ", ".join(adds)
+        names[f"a{place}"], values[f"a{place}"] = attribute, number(amount)
+    update = "ADD " + ", ".join(f"#{place} :{place}" for place in names)
     if addition.expires_at is not None:
-        names["#expires_at"] = table.expires_at
-        values[":expires_at"] = number(addition.expires_at)
-        expression += " SET #expires_at = :expires_at"
-    update = table.at(addition.address, condition=addition.condition)
-    names |= update.get("ExpressionAttributeNames", {})
-    return {
-        **update,
-        "UpdateExpression": expression,
-        "ExpressionAttributeNames": names,
-        "ExpressionAttributeValues": values,
-    }
+        values["expires_at"] = number(addition.expires_at)
+        update += " SET #expires_at = :expires_at"
+    return table.at(addition.address, names, update=update, condition=addition.condition, **values)
 
 
 def _fitting(additions: Sequence[list[Addition]]) -> int:

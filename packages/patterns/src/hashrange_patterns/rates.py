@@ -37,14 +37,6 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
-    """Whether a bucket was moved, and when it will be full again."""
-
-    moved: bool
-    full_at: int
-
-
-@dataclass(frozen=True, slots=True)
 class RateFlows:
     """The logic of `Rates`."""
 
@@ -74,7 +66,7 @@ class RateFlows:
         for _ in range(self.runtime.attempts_max):
             now = int(self.runtime.now() * _MICROS)
             latest = now + depth - share
-            filling = yield from self._move(
+            moved, full_at = yield from self._move(
                 key,
                 "SET #full_at = #full_at + :share",
                 "#full_at > :now AND #full_at <= :latest",
@@ -83,13 +75,8 @@ class RateFlows:
                 now=now,
                 latest=latest,
             )
-            if filling.moved:
-                return Decision(True, (now + depth - filling.full_at) // micros_per_request, 0.0)
-            if filling.full_at > latest:
-                left = max(now + depth - filling.full_at, 0) // micros_per_request
-                return Decision(False, left, (filling.full_at - latest) / _MICROS)
-            if filling.full_at <= now:
-                full = yield from self._move(
+            if not moved and full_at <= now:
+                moved, full_at = yield from self._move(
                     key,
                     "SET #full_at = :next",
                     "attribute_not_exists(#full_at) OR #full_at <= :now",
@@ -97,13 +84,18 @@ class RateFlows:
                     next=now + share,
                     now=now,
                 )
-                if full.moved:
-                    return Decision(True, (now + depth - full.full_at) // micros_per_request, 0.0)
+            left = max(now + depth - full_at, 0) // micros_per_request
+            if moved:
+                return Decision(True, left, 0.0)
+            if full_at > latest:
+                return Decision(False, left, (full_at - latest) / _MICROS)
             # Another process wrote between the two writes.
         raise Contended(f"the bucket of {key!r} changed during each of {self.runtime.attempts_max} attempts")
 
-    def _move(self, key: str, update: str, condition: str, until: int, **values: int) -> Flow[Bucket]:
-        """Move the bucket's time, if `condition` is met."""
+    def _move(
+        self, key: str, update: str, condition: str, until: int, **values: int
+    ) -> Flow[tuple[bool, int]]:
+        """Move the bucket's time, if `condition` is met; returns whether it was, and the time."""
         parameters = {
             **self.table.at(
                 Address(f"RATE#{key}", "RATE"),
@@ -118,8 +110,8 @@ class RateFlows:
         try:
             answer = yield from request(self.runtime, "update_item", parameters, repeatable=False)
         except Exception as error:
-            return Bucket(False, int(item_that_was_there(error).get("full_at", {}).get("N", "0")))
-        return Bucket(True, int(answer["Attributes"]["full_at"]["N"]))
+            return False, int(item_that_was_there(error).get("full_at", {}).get("N", "0"))
+        return True, int(answer["Attributes"]["full_at"]["N"])
 
 
 class Contended(Exception):
@@ -127,8 +119,6 @@ class Contended(Exception):
 
 
 class _Rates(Performing[RateFlows, C]):
-    """What `Rates` and `AsyncRates` have in common."""
-
     def __init__(
         self,
         client: C,

@@ -162,6 +162,18 @@ def transact(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[Ans
     return (yield from request(runtime, "transact_write_items", parameters, repeatable=True))
 
 
+def unmet(runtime: Runtime, members: Sequence[Mapping[str, Any]]) -> Flow[list[int]]:
+    """Perform a TransactWriteItems; returns the numbers of the members whose own conditions were not met.
+
+    If there are any, nothing was written.
+    """
+    try:
+        yield from transact(runtime, members)
+    except Exception as error:
+        return failed_members(error)
+    return []
+
+
 def error_code(error: BaseException) -> str:
     """The code of DynamoDB's answer, such as ``ThrottlingException``; "" if the error is not an answer."""
     if not isinstance(error, ClientError):

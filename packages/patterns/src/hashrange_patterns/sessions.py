@@ -19,18 +19,16 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from hashrange_patterns.batches import query_all, write_all
+from hashrange_patterns.batches import delete_all, query_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.requests import Runtime, failed_members, get, item_that_was_there, request, transact
-from hashrange_patterns.tables import Address, Item, Table, number, table_of
+from hashrange_patterns.requests import Runtime, get, item_that_was_there, request, transact, unmet
+from hashrange_patterns.tables import Address, Table, number, table_of
 
 HALF_HOUR_SECONDS: Final = 1_800
 MONTH_SECONDS: Final = 30 * 86_400
-_SORT: Final = "SESSION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +105,7 @@ class SessionFlows:
             {"Delete": self.table.at(address, condition="attribute_exists(#pk)")},
             {"Delete": self.table.at(by_user)},
         ]
-        try:
-            yield from transact(self.runtime, deletes)
-        except Exception as error:
-            failed_members(error)
-            return False
-        return True
+        return not (yield from unmet(self.runtime, deletes))
 
     def end_all(self, user: str) -> Flow[int]:
         """End all current sessions of a user, as after a change of the password; returns how many.
@@ -123,8 +116,8 @@ class SessionFlows:
         items = yield from query_all(self.runtime, parameters)
         by_user = [self.table.address(item) for item in items]
         # (the sessions first: if this fails, the next end_all can still find the rest)
-        yield from self._delete(_address(address.sort) for address in by_user)
-        yield from self._delete(by_user)
+        yield from delete_all(self.runtime, self.table, (_address(address.sort) for address in by_user))
+        yield from delete_all(self.runtime, self.table, by_user)
         return len(by_user)
 
     def _until(self, now: float, ends: int) -> int:
@@ -144,22 +137,16 @@ class SessionFlows:
             return bool(item_that_was_there(error))
         return True
 
-    def _delete(self, addresses: Iterable[Address]) -> Flow[None]:
-        deletes: list[Item] = [{"DeleteRequest": {"Key": self.table.key(address)}} for address in addresses]
-        yield from write_all(self.runtime, self.table, deletes)
-
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def _address(hashed: str) -> Address:
-    return Address(f"SESSION#{hashed}", _SORT)
+    return Address(f"SESSION#{hashed}", "SESSION")
 
 
 class _Sessions(Performing[SessionFlows, C]):
-    """What `Sessions` and `AsyncSessions` have in common."""
-
     def __init__(
         self,
         client: C,

@@ -31,15 +31,8 @@ from typing import Any, Final
 from hashrange_patterns.batches import get_all
 from hashrange_patterns.counters import COUNTER_ITEM, CounterFlows, Event
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, update_of
-from hashrange_patterns.requests import (
-    Runtime,
-    failed_members,
-    get,
-    is_condition_failure,
-    request,
-    transact,
-)
+from hashrange_patterns.once import WEEK_SECONDS, Addition, count_once, update_of
+from hashrange_patterns.requests import Runtime, get, is_condition_failure, request, unmet
 from hashrange_patterns.tables import Address, Item, Table, number, table_of
 
 SHARDS_MAX: Final = 1_000
@@ -134,10 +127,10 @@ class ShardedCounterFlows:
             for address in addresses:
                 self.layouts.forget(names[address])
 
-        once = Once(
-            counters.table, counters.runtime, counters.marker, place, moved, counters.remember_seconds
+        table, runtime, remember_seconds = counters.table, counters.runtime, counters.remember_seconds
+        return (
+            yield from count_once(table, runtime, remember_seconds, events, counters.marker, place, moved)
         )
-        return (yield from once.count(list(events)))
 
     def value(self, name: str) -> Flow[int]:
         """The sum of all shards.
@@ -237,10 +230,7 @@ class ShardedCounterFlows:
             "open": number(new.open),
             "epoch": number(old.epoch + 1),
         }
-        try:
-            yield from transact(self.counters.runtime, [{"Put": table.put(item, **_epoch_is(old))}, *members])
-        except Exception as error:
-            failed_members(error)
+        yield from unmet(self.counters.runtime, [{"Put": table.put(item, **_epoch_is(old))}, *members])
 
     def _put_shard(self, name: str, shard: int) -> Item:
         item = {**self.counters.table.key(self.shard(name, shard)), self.counters.attribute: number(0)}
@@ -255,11 +245,8 @@ class ShardedCounterFlows:
             shard, update="SET #closed = :true", condition="attribute_exists(#pk)", true={"BOOL": True}
         )
         unchanged = table.at(self._layout_address(name), **_epoch_is(layout))
-        try:
-            # Together with the layout: a new shard with the same number must not be closed.
-            yield from transact(self.counters.runtime, [{"ConditionCheck": unchanged}, {"Update": close}])
-        except Exception as error:
-            failed_members(error)
+        # Together with the layout: a new shard with the same number must not be closed.
+        if (yield from unmet(self.counters.runtime, [{"ConditionCheck": unchanged}, {"Update": close}])):
             return
         amount = self.counters.amount((yield from get(self.counters.runtime, table, shard)))
         moved = Addition(self.shard(name, 0), {self.counters.attribute: amount})
@@ -284,22 +271,7 @@ def _check_shards(shards: int) -> None:
         raise ValueError(f"a counter has from 1 to {SHARDS_MAX} shards, not {shards}")
 
 
-def _flows(
-    table: Table | str,
-    shards: int,
-    item: tuple[str, str],
-    attribute: str,
-    remember_seconds: int | None,
-    layout_seconds: float,
-    runtime: Runtime,
-) -> ShardedCounterFlows:
-    counters = CounterFlows(table_of(table), item, attribute, remember_seconds, runtime)
-    return ShardedCounterFlows(counters, shards, Layouts(layout_seconds))
-
-
 class _ShardedCounters(Performing[ShardedCounterFlows, C]):
-    """What `ShardedCounters` and `AsyncShardedCounters` have in common."""
-
     def __init__(
         self,
         client: C,
@@ -312,8 +284,8 @@ class _ShardedCounters(Performing[ShardedCounterFlows, C]):
         layout_seconds: float = 60.0,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
-        flows = _flows(table, shards, item, attribute, remember_seconds, layout_seconds, runtime)
-        super().__init__(client, flows)
+        counters = CounterFlows(table_of(table), item, attribute, remember_seconds, runtime)
+        super().__init__(client, ShardedCounterFlows(counters, shards, Layouts(layout_seconds)))
 
     add = performed(ShardedCounterFlows.add)
     once = performed(ShardedCounterFlows.once)

@@ -64,15 +64,23 @@ class Table:
         return Address(item[self.partition_key]["S"], item[self.sort_key]["S"])
 
     def at(
-        self, address: Address, *, update: str = "", condition: str = "", **values: Item | str | float
+        self,
+        address: Address,
+        names: Mapping[str, str] | None = None,
+        /,
+        *,
+        update: str = "",
+        condition: str = "",
+        **values: Item | str | float,
     ) -> dict[str, Any]:
         """The arguments of a write of the item at `address`.
 
         In the expressions ``#until`` names the attribute ``until``, and ``:now`` the value `now`; ``#pk``,
-        ``#sk`` and ``#expires_at`` name the attributes of the table.
+        ``#sk`` and ``#expires_at`` name the attributes of the table. Other names, with any characters, are in
+        `names`.
         """
         expressions = {"UpdateExpression": update, "ConditionExpression": condition}
-        return {"TableName": self.name, "Key": self.key(address), **self._named(expressions, values)}
+        return {"TableName": self.name, "Key": self.key(address), **self._named(expressions, values, names)}
 
     def put(self, item: Item, *, condition: str = "", **values: Item | str | float) -> dict[str, Any]:
         """The arguments of a put of `item`; see `at`."""
@@ -91,12 +99,14 @@ class Table:
         expressions = {"KeyConditionExpression": condition, "FilterExpression": only}
         return {"TableName": self.name, **self._named(expressions, {"pk": partition, **values})}
 
-    def _named(self, expressions: dict[str, str], values: Mapping[str, Item | str | float]) -> dict[str, Any]:
+    def _named(
+        self, expressions: dict[str, str], values: Mapping[str, Any], names: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Expressions with the names and values that are in them."""
-        own = {"pk": self.partition_key, "sk": self.sort_key, "expires_at": self.expires_at}
+        own = {"pk": self.partition_key, "sk": self.sort_key, "expires_at": self.expires_at, **(names or {})}
         given: dict[str, Any] = {kind: text for kind, text in expressions.items() if text}
-        if names := set(_NAMES.findall(" ".join(given.values()))):
-            given["ExpressionAttributeNames"] = {f"#{name}": own.get(name, name) for name in names}
+        if used := set(_NAMES.findall(" ".join(given.values()))):
+            given["ExpressionAttributeNames"] = {f"#{name}": own.get(name, name) for name in used}
         if values:
             given["ExpressionAttributeValues"] = {f":{name}": _value(one) for name, one in values.items()}
         return given

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
-from hashrange_patterns.batches import query_all, sort_between
+from hashrange_patterns.batches import query_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
 from hashrange_patterns.once import WEEK_SECONDS, Addition, update_of
-from hashrange_patterns.requests import Runtime, check_seconds, failed_members, get, transact
+from hashrange_patterns.requests import Runtime, check_seconds, get, unmet
 from hashrange_patterns.tables import Address, Table, number, table_of, utc
 
 _VISITOR: Final = "V#"
-_AFTER_VISITORS: Final = "V$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,7 @@ class UniqueVisitorFlows:
             item[self.table.expires_at] = number(expires_at)
         put = self.table.put(item, condition="attribute_not_exists(#pk)")
         count = update_of(self.table, Addition(Address(partition, "COUNT"), {"count": 1}))
-        try:
-            yield from transact(self.runtime, [{"Put": put}, {"Update": count}])
-        except Exception as error:
-            failed_members(error)
-            return False
-        return True
+        return not (yield from unmet(self.runtime, [{"Put": put}, {"Update": count}]))
 
     def count(self, page: str, day: date, *, consistent: bool = False) -> Flow[int]:
         """How many visitors `page` had on `day`. Costs half a read unit, or 1 if consistent. It never
@@ -75,7 +69,8 @@ class UniqueVisitorFlows:
 
         Costs half a read unit for each 4 KB of visitors' items, each of which has about 100 bytes.
         """
-        parameters = sort_between(self.table, self._partition(page, day), _VISITOR, _AFTER_VISITORS)
+        partition = self._partition(page, day)
+        parameters = self.table.query(partition, sort="begins_with(#sk, :visitor)", visitor=_VISITOR)
         items = yield from query_all(self.runtime, parameters)
         return [self.table.address(item).sort.removeprefix(_VISITOR) for item in items]
 
@@ -97,8 +92,6 @@ class UniqueVisitorFlows:
 
 
 class _UniqueVisitors(Performing[UniqueVisitorFlows, C]):
-    """What `UniqueVisitors` and `AsyncUniqueVisitors` have in common."""
-
     def __init__(
         self,
         client: C,

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
-from hashrange_patterns.batches import query_all, sort_between
+from hashrange_patterns.batches import query_all
 from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Performing, performed
-from hashrange_patterns.once import WEEK_SECONDS, Addition, Once, check_event, marker_of
+from hashrange_patterns.once import WEEK_SECONDS, Addition, check_event, count_once, marker_of
 from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Address, Item, Table, table_of, utc
 
@@ -70,6 +70,7 @@ class WindowedCounterFlows:
     runtime: Runtime
 
     def __post_init__(self) -> None:
+        check_seconds("remember_seconds", self.remember_seconds)
         check_seconds("minutes_kept_seconds", self.minutes_kept_seconds)
 
     def once(self, name: str, at: datetime, by: int = 1, *, event_id: str) -> Flow[bool]:
@@ -85,10 +86,11 @@ class WindowedCounterFlows:
         Costs 2 write units for each event, and 4 for each counter and hour in a transaction of up to 100
         items: 2.04 for each event if all belong to one counter and hour.
         """
-        once = Once(
-            self.table, self.runtime, self._marker, self._place, lambda _: None, self.remember_seconds
+        return (
+            yield from count_once(
+                self.table, self.runtime, self.remember_seconds, events, self._marker, self._place
+            )
         )
-        return (yield from once.count(list(events)))
 
     def total(self, name: str, start: datetime, end: datetime, *, consistent: bool = False) -> Flow[int]:
         """The count from `start` up to but not including `end`, both on whole minutes.
@@ -115,7 +117,9 @@ class WindowedCounterFlows:
         """
         start, end = self._range(start, end, grain)
         counts = yield from self._counts(name, grain, start, end, consistent)
-        return [Bucket(moment, counts.get(moment, 0)) for moment in _steps(start, end, _WIDTHS[grain])]
+        width = _WIDTHS[grain]
+        moments = (start + place * width for place in range((end - start) // width))
+        return [Bucket(moment, counts.get(moment, 0)) for moment in moments]
 
     def _range(self, start: datetime, end: datetime, grain: Grain) -> tuple[datetime, datetime]:
         start, end = utc(start), utc(end)
@@ -140,7 +144,8 @@ class WindowedCounterFlows:
             )
         form, width = (_HOUR_FORM, _HOUR) if grain == "minute" else (_DAY_FORM, _DAY)
         low, high = (_written(form, moment) for moment in (start, end - timedelta(microseconds=1)))
-        parameters = sort_between(self.table, self._partition(name), low, high)
+        sort = "#sk BETWEEN :low AND :high"
+        parameters = self.table.query(self._partition(name), sort=sort, low=low, high=high)
         counts = {}
         for item in (yield from query_all(self.runtime, {**parameters, "ConsistentRead": consistent})):
             begin = datetime.strptime(self.table.address(item).sort, form).replace(tzinfo=UTC)
@@ -190,15 +195,7 @@ def _up(moment: datetime, width: timedelta) -> datetime:
     return down if down == moment else down + width
 
 
-def _steps(start: datetime, end: datetime, width: timedelta) -> Iterator[datetime]:
-    while start < end:
-        yield start
-        start += width
-
-
 class _WindowedCounters(Performing[WindowedCounterFlows, C]):
-    """What `WindowedCounters` and `AsyncWindowedCounters` have in common."""
-
     def __init__(
         self,
         client: C,

@@ -184,7 +184,9 @@ def test_ids_of_any_length_are_told_apart(client: Any, table: Table) -> None:
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
 def test_what_is_kept_for_no_time_is_refused(client: Any, table: Table, seconds: Any) -> None:
     with pytest.raises(ValueError, match="remember_seconds"):
-        Counters(client, table, remember_seconds=seconds).once("/", event_id="e")
+        Counters(client, table, remember_seconds=seconds)
+    with pytest.raises(ValueError, match="remember_seconds"):
+        WindowedCounters(client, table, remember_seconds=seconds)
     with pytest.raises(ValueError, match="minutes_kept_seconds"):
         WindowedCounters(client, table, minutes_kept_seconds=seconds)
     with pytest.raises(ValueError, match="remember_seconds"):

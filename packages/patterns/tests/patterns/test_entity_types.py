@@ -224,6 +224,8 @@ def test_a_range_ends_with_the_values_that_bound_it(client: Any, table: Table) -
         (set[str], ["a"]),
         (list[int], (1,)),
         (tuple[int, str], (1,)),
+        (tuple[int, ...], [1]),
+        (tuple[str, ...], "ab"),
         (dict[str, int], {1: 1}),
         (dict[str, int], {"": 1}),
         (Color, "red"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from hashrange_patterns import Page, Post, Switching
-from hashrange_patterns.feeds import FeedFlows, _flows
+from hashrange_patterns.feeds import FeedFlows, Feeds
 from hashrange_patterns.flows import Flow
 from hashrange_patterns.identifiers import Identifiers
 from patterns.steps import Histories, Outcome, check
@@ -37,7 +37,8 @@ class Feeding(Histories):
 
     def make(self, skew_seconds: float) -> FeedFlows:
         runtime = self.steps.runtime(skew_seconds)
-        flows = _flows(self.table, SECRET, 1, 100, None, runtime)
+        feeds = Feeds(self.steps.client, self.table, SECRET, pull_above=1, backfilled=100, runtime=runtime)
+        flows = feeds._flows
         identifiers = Identifiers(runtime.now, self.steps.chance.getrandbits)
         object.__setattr__(flows, "identifiers", identifiers)
         object.__setattr__(flows.jobs, "identifiers", identifiers)

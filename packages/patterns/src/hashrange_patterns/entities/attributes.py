@@ -88,7 +88,9 @@ def number_text(value: float | Decimal) -> str:
         ) from None
 
 
-def _scalar(kind: type, tag: str, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> Codec:
+def _typed(kind: type, tag: str, write: Callable[[Any], Any], read: Callable[[Any], Any]) -> Codec:
+    """The codec of a class's values: `write` makes what is under `tag`, and `read` the value from it."""
+
     def encode(value: Any) -> Item:
         # (for isinstance a bool is an int and a datetime is a date, but not for readers of the item)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
@@ -108,18 +110,18 @@ def _number_of_integer(text: str) -> int:
 
 
 _SCALARS: Final[dict[Any, Codec]] = {
-    str: _scalar(str, "S", str, str),
-    bytes: _scalar(bytes, "B", bytes, bytes),
-    bool: _scalar(bool, "BOOL", bool, bool),
-    int: _scalar(int, "N", lambda value: number_text(int(value)), _number_of_integer),
-    Decimal: _scalar(Decimal, "N", number_text, Decimal),
-    float: _scalar(float, "N", number_text, float),
-    datetime: _scalar(datetime, "S", iso, from_iso),
-    date: _scalar(date, "S", date.isoformat, date.fromisoformat),
-    time: _scalar(time, "S", time.isoformat, time.fromisoformat),
-    UUID: _scalar(UUID, "S", str, UUID),
+    str: _typed(str, "S", str, str),
+    bytes: _typed(bytes, "B", bytes, bytes),
+    bool: _typed(bool, "BOOL", bool, bool),
+    int: _typed(int, "N", lambda value: number_text(int(value)), _number_of_integer),
+    Decimal: _typed(Decimal, "N", number_text, Decimal),
+    float: _typed(float, "N", number_text, float),
+    datetime: _typed(datetime, "S", iso, from_iso),
+    date: _typed(date, "S", date.isoformat, date.fromisoformat),
+    time: _typed(time, "S", time.isoformat, time.fromisoformat),
+    UUID: _typed(UUID, "S", str, UUID),
 }
-_EXPIRES: Final = _scalar(
+_EXPIRES: Final = _typed(
     datetime,
     "N",
     lambda moment: str(int(utc(moment).timestamp())),
@@ -144,9 +146,11 @@ def codec_of(annotation: Any) -> Codec:
     if origin in (set, frozenset):
         return _set(origin, codec_of(arguments[0]))
     if origin is list:
-        return _list(codec_of(arguments[0]))
+        return _sequence(list, codec_of(arguments[0]))
+    if origin is tuple and arguments[1:] == (Ellipsis,):
+        return _sequence(tuple, codec_of(arguments[0]))
     if origin is tuple:
-        return _tuple(arguments)
+        return _tuple([codec_of(argument) for argument in arguments])
     if origin is dict and arguments[0] is str:
         return _map(codec_of(arguments[1]))
     if annotation in _SCALARS:
@@ -234,23 +238,16 @@ def _set(kind: Callable[[Any], Any], member: Codec) -> Codec:
     return Codec(encode, decode, tag, empty=lambda: kind(()))
 
 
-def _list(member: Codec) -> Codec:
-    def encode(values: Any) -> Item:
-        if not isinstance(values, list):
-            raise TypeError(f"{values!r} is no list")
-        return {"L": [member.encode(value) for value in values]}
+def _sequence(kind: type, member: Codec) -> Codec:
+    return _typed(
+        kind,
+        "L",
+        lambda values: [member.encode(value) for value in values],
+        lambda written: kind(member.decode(value) for value in written),
+    )
 
-    return Codec(encode, lambda attribute: [member.decode(value) for value in attribute["L"]], "L")
 
-
-def _tuple(arguments: tuple[Any, ...]) -> Codec:
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        many = _list(codec_of(arguments[0]))
-        return Codec(
-            lambda values: many.encode(list(values)), lambda attribute: tuple(many.decode(attribute)), "L"
-        )
-    members = [codec_of(argument) for argument in arguments]
-
+def _tuple(members: list[Codec]) -> Codec:
     def encode(values: Any) -> Item:
         if not isinstance(values, tuple) or len(values) != len(members):
             raise TypeError(f"{values!r} is no tuple of {len(members)}")
@@ -277,26 +274,23 @@ def _map(member: Codec) -> Codec:
 
 
 def _record(kind: type) -> Codec:
-    def encode(value: Any) -> Item:
-        if not isinstance(value, kind):
-            raise TypeError(f"{value!r} is no {kind.__name__}")
-        return {"M": record_of(kind).encode(value)}
-
-    return Codec(encode, lambda attribute: kind(**record_of(kind).decode(attribute["M"])), "M")
+    # (looked up late: a field may be of the class itself)
+    return _typed(
+        kind,
+        "M",
+        lambda value: record_of(kind).encode(value),
+        lambda written: kind(**record_of(kind).decode(written)),
+    )
 
 
 def _model(kind: Any) -> Codec:
     """The codec of a pydantic model: pydantic checks what is read, and knows the types of its fields."""
-
-    def encode(value: Any) -> Item:
-        if not isinstance(value, kind):
-            raise TypeError(f"{value!r} is no {kind.__name__}")
-        return _encode_any(value.model_dump())
-
-    def decode(attribute: Mapping[str, Any]) -> Any:
-        return kind.model_validate(_decode_any({"M": attribute["M"]}), strict=False, by_name=True)
-
-    return Codec(encode, decode, "M")
+    return _typed(
+        kind,
+        "M",
+        lambda value: _encode_any(value.model_dump())["M"],
+        lambda written: kind.model_validate(plain(written), strict=False, by_name=True),
+    )
 
 
 _ANY_MAP: Final = _map(Codec(lambda value: _encode_any(value), lambda attribute: _decode_any(attribute)))

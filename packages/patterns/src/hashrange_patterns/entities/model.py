@@ -48,18 +48,6 @@ class Key(Generic[E_co]):
     address: Address
 
 
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """The arguments of a class, as they were written."""
-
-    pk: str
-    sk: str
-    name: str
-    indexed: Mapping[str, str]
-    unique: tuple[str, ...]
-    migrations: tuple[Migration, ...]
-
-
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 class Entity(Generic[*Ks]):
     """A class of items. A subclass is a dataclass without a decorator.
@@ -77,7 +65,8 @@ class Entity(Generic[*Ks]):
     `class User(Dated, Entity[str], pk=…, sk=…)`.
     """
 
-    _declared: typing.ClassVar[_Declared | None] = None
+    _make_schema: typing.ClassVar[Callable[[], Schema] | None] = None
+    """Makes the schema as the arguments of the class say, unchecked."""
     _schema: typing.ClassVar[Schema | None] = None
 
     def __init_subclass__(
@@ -94,8 +83,15 @@ class Entity(Generic[*Ks]):
         dataclass(cls)
         if isinstance(unique, str):
             raise TypeError(f"{cls.__name__}: unique takes templates, as in unique=[{unique!r}]")
-        cls._declared = _Declared(
-            pk, sk, name or cls.__name__, dict(indexed or {}), tuple(unique), tuple(migrations)
+        cls._make_schema = lambda: Schema(
+            cls,
+            name or cls.__name__,
+            record_of(cls),
+            Template(pk),
+            Template(sk),
+            {attribute: Template(text) for attribute, text in (indexed or {}).items()},
+            tuple(map(Template, unique)),
+            tuple(migrations),
         )
 
     @classmethod
@@ -272,21 +268,11 @@ def schema_of(kind: type[AnyEntity]) -> Schema:
 
 
 def _schema(kind: type[AnyEntity]) -> Schema:
-    declared = kind._declared
-    if declared is None:
+    if kind._make_schema is None:
         raise TypeError(
             f"{kind.__name__} is no class of items: give it keys, class …({kind.__name__}, pk=…, sk=…)"
         )
-    schema = Schema(
-        kind,
-        declared.name,
-        record_of(kind),
-        Template(declared.pk),
-        Template(declared.sk),
-        {name: Template(text) for name, text in declared.indexed.items()},
-        tuple(Template(text) for text in declared.unique),
-        declared.migrations,
-    )
+    schema = kind._make_schema()
     hints = typing.get_type_hints(kind)
     for template in (schema.partition, schema.sort, *schema.indexed.values(), *schema.unique):
         for name in template.fields:

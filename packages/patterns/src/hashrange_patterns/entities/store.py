@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from hashrange_patterns.batches import get_all, write_all
+from hashrange_patterns.batches import delete_all, get_all, put_all, query_read
 from hashrange_patterns.entities.model import (
     VERSION,
     AnyEntity,
@@ -172,21 +172,21 @@ class EntityFlows:
                 raise ValueError(f"{schema.name} has unique values, which a batch cannot check: create each")
             version = {"S": new_version(self.runtime)}
             items.append({**schema.encode(self.table, entity), VERSION: version})
-        yield from write_all(self.runtime, self.table, [{"PutRequest": {"Item": item}} for item in items])
+        yield from put_all(self.runtime, self.table, items)
         for entity, item in zip(entities_, items, strict=True):
             remember(entity, item)
 
     def delete_all(self, keys: Iterable[Key[AnyEntity]]) -> Flow[None]:
         """Delete the entities with these keys, whatever their versions, by BatchWriteItem; raises as
         `get_all`."""
-        writes = []
-        for key in dict.fromkeys(keys):
+        addresses = []
+        for key in keys:
             if schema_of(key.kind).unique:
                 raise ValueError(
                     f"{schema_of(key.kind).name} has unique values, which a batch cannot free: delete each"
                 )
-            writes.append({"DeleteRequest": {"Key": self.table.key(key.address)}})
-        yield from write_all(self.runtime, self.table, writes)
+            addresses.append(key.address)
+        yield from delete_all(self.runtime, self.table, addresses)
 
     def query(
         self,
@@ -294,28 +294,15 @@ class EntityFlows:
         self, kinds: Sequence[type[E]], parameters: Mapping[str, Any], limit: int | None
     ) -> Flow[list[E]]:
         """The entities of `kinds` that a Query returns, page after page; other items are skipped."""
-        entities: list[E] = []
-        start: Item | None = None
-        while limit is None or len(entities) < limit:
-            page = dict(parameters)
-            if limit is not None:
-                page["Limit"] = limit - len(entities)
-            if start:
-                page["ExclusiveStartKey"] = start
-            answer = yield from request(self.runtime, "query", page, repeatable=True)
-            for item in answer["Items"]:
-                kind = kind_of(self.table, item, kinds)
-                if kind is not None and (entity := self._read(item, kind)) is not None:
-                    entities.append(entity)
-            start = answer.get("LastEvaluatedKey")
-            if not start:
-                break
-        return entities
+
+        def read(item: Item) -> E | None:
+            kind = kind_of(self.table, item, kinds)
+            return None if kind is None else self._read(item, kind)
+
+        return (yield from query_read(self.runtime, parameters, read, limit=limit))
 
 
 class _Entities(Performing[EntityFlows, C]):
-    """What `Entities` and `AsyncEntities` have in common."""
-
     def __init__(
         self,
         client: C,

@@ -143,7 +143,7 @@ def delete(entity: AnyEntity) -> Write:
         address = table.address(item)
         planned = Plan(written=lambda: remember(entity, None))
         changed = Changed(f"{schema.name} {address} is not what it was when it was read")
-        planned.member("Delete", _unchanged(table, item), changed)
+        planned.member("Delete", table.at(address, **_unchanged(item)), changed)
         for value in _unique_values(schema, vars(schema.decode(table, item))):
             _free(planned, table, value, address)
         return planned
@@ -156,10 +156,10 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
 
     The entity gets a new version, so that no update overwrites the sum unseen.
     """
-    kind, address = _target(target)
+    key = target if isinstance(target, Key) else key_of(target)
 
     def plan(table: Table, runtime: Runtime) -> Plan:
-        schema = schema_of(kind)
+        schema = schema_of(key.kind)
         if not amounts:
             raise ValueError("add takes the amounts by the names of fields, as in add(photo, likes=1)")
         for name in amounts:
@@ -167,15 +167,18 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
                 raise ValueError(f"{schema.name}.{name} is no field with a number")
             if any(name in template.fields for template in (*schema.indexed.values(), *schema.unique)):
                 raise ValueError(f"{schema.name}.{name} is in a key of an index: change it by an update")
-        sums = ", ".join(f"#a{place} :a{place}" for place in range(len(amounts)))
-        names = {f"#a{place}": name for place, name in enumerate(amounts)}
-        values = {f":a{place}": {"N": number_text(amount)} for place, amount in enumerate(amounts.values())}
-        parameters = _there(table, schema, address)
-        parameters["UpdateExpression"] = f"ADD {sums} SET #version = :version"
-        parameters["ExpressionAttributeNames"] |= {**names, "#version": VERSION}
-        parameters["ExpressionAttributeValues"] |= {**values, ":version": {"S": new_version(runtime)}}
+        names = {f"a{place}": name for place, name in enumerate(amounts)}
+        values: dict[str, Any] = {place: {"N": number_text(amounts[name])} for place, name in names.items()}
+        sums = ", ".join(f"#{place} :{place}" for place in names)
+        update = f"ADD {sums} SET #{VERSION} = :version"
         planned = Plan()
-        planned.member("Update", parameters, Missing(f"there is no {schema.name} {address}"))
+        planned.member(
+            "Update",
+            table.at(
+                key.address, names, update=update, version=new_version(runtime), **values, **_there(schema)
+            ),
+            Missing(f"there is no {schema.name} {key.address}"),
+        )
         return planned
 
     return plan
@@ -183,12 +186,12 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
 
 def exists(target: AnyEntity | Key[AnyEntity]) -> Write:
     """Write nothing, but refuse the transaction with `Missing` if there is no such entity."""
-    kind, address = _target(target)
+    key = target if isinstance(target, Key) else key_of(target)
 
     def plan(table: Table, runtime: Runtime) -> Plan:
-        schema, planned = schema_of(kind), Plan()
-        refusal = Missing(f"there is no {schema.name} {address}")
-        planned.member("ConditionCheck", _there(table, schema, address), refusal)
+        schema, planned = schema_of(key.kind), Plan()
+        refusal = Missing(f"there is no {schema.name} {key.address}")
+        planned.member("ConditionCheck", table.at(key.address, **_there(schema)), refusal)
         return planned
 
     return plan
@@ -199,18 +202,13 @@ def new_version(runtime: Runtime) -> str:
     return runtime.token().replace("-", "")[:16]
 
 
-def _target(target: AnyEntity | Key[AnyEntity]) -> tuple[type[AnyEntity], Address]:
-    key = target if isinstance(target, Key) else key_of(target)
-    return key.kind, key.address
-
-
-def _there(table: Table, schema: Schema, address: Address) -> dict[str, Any]:
-    """The parameters of a write on the condition that there is an entity of this class.
+def _there(schema: Schema) -> dict[str, Any]:
+    """The condition that there is an entity of this class: see `Table.at`.
 
     An item without a kind, which another program wrote, is taken for one.
     """
     condition = f"attribute_exists(#pk) AND (attribute_not_exists(#{KIND}) OR #{KIND} = :kind)"
-    return table.at(address, condition=condition, kind=schema.name)
+    return {"condition": condition, "kind": schema.name}
 
 
 def _read_before(entity: AnyEntity) -> Item:
@@ -220,26 +218,21 @@ def _read_before(entity: AnyEntity) -> Item:
     return item
 
 
-def _unchanged(table: Table, item: Item) -> dict[str, Any]:
-    """The parameters of a write on the condition that an item has the version that it had."""
+def _unchanged(item: Item) -> dict[str, Any]:
+    """The condition that an item has the version that it had: see `Table.at`."""
     seen = {"seen": item[VERSION]} if VERSION in item else {}
     condition = f"#{VERSION} = :seen" if seen else f"attribute_not_exists(#{VERSION})"
-    return table.at(table.address(item), condition=f"attribute_exists(#pk) AND {condition}", **seen)
+    return {"condition": f"attribute_exists(#pk) AND {condition}", **seen}
 
 
 def _update(table: Table, item: Item, changed: Mapping[str, Item], removed: list[str]) -> dict[str, Any]:
-    unchanged = _unchanged(table, item)
-    names = unchanged["ExpressionAttributeNames"]
-    values = unchanged.get("ExpressionAttributeValues", {})
-    sets, removes = [], []
-    for place, (name, value) in enumerate(changed.items()):
-        names[f"#s{place}"], values[f":s{place}"] = name, value
-        sets.append(f"#s{place} = :s{place}")
-    for place, name in enumerate(removed):
-        names[f"#r{place}"] = name
-        removes.append(f"#r{place}")
-    update = "SET " + ", ".join(sets) + (" REMOVE " + ", ".join(removes) if removes else "")
-    return {**unchanged, "UpdateExpression": update, "ExpressionAttributeValues": values}
+    sets = {f"s{place}": name for place, name in enumerate(changed)}
+    removes = {f"r{place}": name for place, name in enumerate(removed)}
+    update = "SET " + ", ".join(f"#{place} = :{place}" for place in sets)
+    if removes:
+        update += " REMOVE " + ", ".join(f"#{place}" for place in removes)
+    values: dict[str, Any] = {place: changed[name] for place, name in sets.items()}
+    return table.at(table.address(item), sets | removes, update=update, **values, **_unchanged(item))
 
 
 def _unique_values(schema: Schema, values: Mapping[str, Any]) -> set[str]:
