@@ -24,6 +24,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.rings import HOMES, Missing, Ring, Rings
 from hashrange.server import running
+from ring_files import put, rings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "rings.md"
@@ -33,24 +34,8 @@ OWN = sorted(path.parents[2].name for path in ROOT.glob("packages/*/src/*/ring.p
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder in which a package with an entry point can be put; rings are looked for anew."""
-    known = set(sys.modules)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    rings.rings.cache_clear()
-    yield tmp_path
-    rings.rings.cache_clear()
-    for module in set(sys.modules) - known:
-        if module.endswith("_ring"):
-            del sys.modules[module]
-
-
-def put(folder: Path, name: str, text: str, *, reference: str = "RING") -> None:
-    """Install a ring of one module in a folder."""
-    module = f"hashrange_{name}_ring"
-    (folder / f"{module}.py").write_text(text)
-    about = folder / f"hashrange_{name}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: hashrange-{name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{rings.GROUP}]\n{name} = {module}:{reference}\n")
+    with rings_of(tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 BROKEN = "raise OSError('no such device')"
@@ -149,7 +134,13 @@ def test_homes_and_rings_agree(ring: str) -> None:
     for decorate in part.options if part is not None else ():
         made = click.command()(decorate(lambda: None))
         options += [parameter.opts[0] for parameter in made.params]
-    assert sorted(options) == sorted(home.options)
+    assert sorted(options) == sorted(home.options) == sorted(found.options)
+    assert sorted(found.paths) == sorted(home.paths)
+    endpoints = rings.load(found.endpoints) if found.endpoints else ()
+    pages = rings.load(found.pages).parts if found.pages else ()
+    for one in (*endpoints, *pages):
+        below = [path for path in found.paths if one.path == path or one.path.startswith(f"{path}/")]
+        assert below, one.path
 
 
 @pytest.mark.parametrize("ring", OWN)
