@@ -19,7 +19,6 @@ from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
-from hashrange_postgres import PostgresEngine
 from model.vector_machine import VectorMachine
 
 _HISTORIES = settings(
@@ -69,7 +68,7 @@ class PostgresMachine(VectorMachine):
         self.schema = postgres.new_schema()
 
     def open_engine(self) -> Engine:
-        return PostgresEngine(postgres.shared().url, schema=self.schema)
+        return postgres.engine(postgres.shared().url, schema=self.schema)
 
 
 @pytest.mark.parametrize("machine", [MemoryMachine, EmbeddedMachine, RerunsMachine, PostgresMachine])

@@ -243,8 +243,9 @@ class Sectioned(click.Command):
                 for option in parameters
                 if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
             ]
-            with formatter.section(section):
-                formatter.write_dl(records)
+            if records:  # (without rings, their section has none)
+                with formatter.section(section):
+                    formatter.write_dl(records)
 
 
 def shortened(option: click.Option) -> str:
