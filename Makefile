@@ -128,7 +128,7 @@ fast: $(VENV)/.develop
 	@[ $(COMPILE) = no ] || $(BIN)/python tools/compiled.py build || true
 
 test-compiled: $(VENV)/.develop compile  ## Run on the compiled hot path what compiling can change
-	$(COMPILED)/python -m pytest -n auto $(SHARING) $(COMPILING) $(PYTEST)
+	HASHRANGE_EXAMPLES=$(or $(HASHRANGE_EXAMPLES),15) $(COMPILED)/python -m pytest -n auto $(SHARING) $(COMPILING) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)

@@ -41,7 +41,7 @@ from model.reference import TableDefinition
 T = TypeVar("T")
 
 _HISTORIES = settings(
-    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "10")),
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "5")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,
