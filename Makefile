@@ -54,6 +54,9 @@ COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/uni
 # Tests that mostly wait for other programs: twice as many side by side as there are cores.
 WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
+# The quick tests wait for a quarter of their time, for disks and servers: one more side by side than there are cores.
+QUICKLY   = $$($(BIN)/python -c "import os; print(1 + (os.cpu_count() or 1))")
+
 # Each of CHECKS keeps one core busy, each of SUITES all of them.
 CHECKS := lint types layers
 SUITES := long postgres examples test-compiled floors bare
@@ -82,7 +85,7 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
 pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name" RING=core|access|…)
-	$(BIN)/python -m pytest -n auto $(SHARING) $(if $(filter postgres,$(RING)),--postgres) $(QUICK) $(PYTEST)
+	$(BIN)/python -m pytest -n $(QUICKLY) $(SHARING) $(if $(filter postgres,$(RING)),--postgres) $(QUICK) $(PYTEST)
 
 .PHONY: long
 long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need programs of others (PYTEST="-k name")
@@ -117,7 +120,7 @@ BARELY   := $(if $(filter core,$(BARE)),$(CORE),$(or $(BARE),$(wildcard $(addpre
 
 .PHONY: bare
 bare: $(VENV)/.develop  ## Run tests of the core with the rings hidden (BARE=core for all of them)
-	PYTHONPATH=$(CURDIR)/tests/without_rings $(BIN)/python -m pytest -n auto $(SHARING) $(BARELY) $(PYTEST)
+	PYTHONPATH=$(CURDIR)/tests/without_rings $(BIN)/python -m pytest -n $(QUICKLY) $(SHARING) $(BARELY) $(PYTEST)
 
 compile: $(VENV)/.runtime  ## Compile the hot path (.venv/compiled/bin/python runs it)
 	@$(BIN)/python tools/compiled.py build

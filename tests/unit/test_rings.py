@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import subprocess
@@ -96,28 +97,32 @@ def test_what_a_missing_ring_brings_is_told(ring: str, alone: None) -> None:
 
 
 def test_an_option_of_a_missing_ring_says_what_brings_it(tmp_path: Path) -> None:
+    # A process of its own, because the options of `serve` are made once in a process.
     program = (
-        "from hashrange import rings\n"
+        "import json, sys\n"
         "from importlib import metadata\n"
         "metadata.entry_points = lambda **named: ()\n"
+        "from click.testing import CliRunner\n"
         "from hashrange.cli import main\n"
-        "main(prog_name='hashrange')\n"
+        "for given, environment in json.load(sys.stdin):\n"
+        "    done = CliRunner().invoke(main, ['serve', '--memory', '--port', '0', *given], env=environment)\n"
+        "    print(json.dumps([done.exit_code, ' '.join(done.output.split())]))\n"
     )
-    for home in HOMES.values():
-        for option in home.options[:1]:
-            command = [sys.executable, "-c", program, "serve", "--memory", "--port", "0"]
-            variable = "HASHRANGE_" + option.removeprefix("--").replace("-", "_").upper()
-            for given, environment in (([option, "x"], os.environ), ([], os.environ | {variable: "x"})):
-                done = subprocess.run(
-                    [*command, *given],
-                    capture_output=True,
-                    text=True,
-                    cwd=tmp_path,
-                    env=environment,
-                    timeout=60,
-                )
-                assert done.returncode == 2
-                assert f"{option} is missing: the " in done.stderr.replace("\n", " ")
+    options = [option for home in HOMES.values() for option in home.options]
+    asked: list[tuple[list[str], dict[str, str]]] = []
+    for option in options:
+        variable = "HASHRANGE_" + option.removeprefix("--").replace("-", "_").upper()
+        asked += [([option, "x"], {}), ([], {variable: "x"})]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(asked), capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for (given, environment), (code, output) in zip(asked, answers, strict=True):
+        option = given[0] if given else next(iter(environment))
+        named = "--" + option.removeprefix("HASHRANGE_").replace("_", "-").lower() if not given else option
+        assert code == 2, output
+        assert f"{named} is missing: the " in output
 
 
 def test_the_example_of_the_guide_works(outside: Path) -> None:
