@@ -54,7 +54,7 @@ COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/uni
 # Tests that mostly wait for other programs: twice as many side by side as there are cores.
 WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
-# The quick tests wait for a quarter of their time, for disks and servers: one more side by side than there are cores.
+# The quick tests wait now and then, for disks and servers: one more side by side than there are cores.
 QUICKLY   = $$($(BIN)/python -c "import os; print(1 + (os.cpu_count() or 1))")
 
 # Each of CHECKS keeps one core busy, each of SUITES all of them.
