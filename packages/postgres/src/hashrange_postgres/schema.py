@@ -27,7 +27,7 @@ from hashrange_postgres.wire.connections import (
 )
 from hashrange_postgres.wire.opening import read_only_user
 
-FORMAT = 8
+FORMAT = 9
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
@@ -49,6 +49,7 @@ MIGRATIONS: Final[dict[int, str]] = {
         ALTER TABLE {schema}.server ALTER epoch DROP DEFAULT;
         ALTER TABLE {schema}.store ADD needs bytea NOT NULL DEFAULT '';
     """,
+    8: "",
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""

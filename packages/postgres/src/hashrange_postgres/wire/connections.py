@@ -55,10 +55,14 @@ _READ_ONLY_TEXT: Final = (
     "; this PostgreSQL is a standby, or gives this user read-only transactions: connect to the primary, or "
     "set default_transaction_read_only to off"
 )
-# The server ended the connection, or the connection was lost: the outcome of a commit is not known. The last
-# one says that the connection is a different one: its prepared statements are gone.
+# The server ended the connection, or the connection was lost: the outcome of a commit is not known. 26000
+# says that the connection is a different one: its prepared statements are gone.
 _ENDS: Final = frozenset(
-    {"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01", "26000"}
+    {
+        *("25P03", "26000"),
+        *("57P01", "57P02", "57P03", "57P05"),
+        *("08000", "08003", "08006", "08007", "08P01"),
+    }
 )
 
 
