@@ -44,12 +44,12 @@ _UNKNOWN: Final = 0
 
 # SQLSTATEs. Those that begin with HR are of `schema.sql`.
 FENCED: Final = "HR002"
-CHANGED: Final = "HR004"
 EXCLUSIVE: Final = "HR005"
 BUSY: Final = "HR006"
 # `commit_group` was told another format; or a function has other parameters now.
 _OUTGROWN: Final = frozenset({"HR008", "42883"})
-_RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock timeout
+# Serialization, deadlock, lock timeout; and that a record that was read has changed meanwhile.
+_RETRIED: Final = frozenset({"40001", "40P01", "55P03", "HR004"})
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
     "; this PostgreSQL is a standby, or gives this user read-only transactions: connect to the primary, or "
@@ -122,10 +122,6 @@ class Retry(Trouble):
 
 class Fenced(Retry):
     """The row of this engine is gone. The connection has to be closed; a new connection makes a new row."""
-
-
-class Overtaken(Retry):
-    """A record that was read was changed meanwhile."""
 
 
 class NeedsExclusive(Retry):
@@ -271,8 +267,6 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return Lost(text)
     if state == FENCED:
         return Fenced(text)
-    if state == CHANGED:
-        return Overtaken(text)
     if state == EXCLUSIVE:
         return NeedsExclusive(text)
     if state == BUSY:
