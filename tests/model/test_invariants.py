@@ -23,7 +23,7 @@ import postgres
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
@@ -34,6 +34,7 @@ from hashrange.tables.items import records
 from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item, item_size
 from hashrange_postgres import PostgresEngine
+from interruptions import Interrupted, Killed
 from model import strategies
 from model.expressions import plain_item
 from model.reference import Table as ReferenceTable
@@ -201,28 +202,6 @@ def _reference(table: Table) -> ReferenceTable:
     if table.index("late") is not None:
         definition.indexes.append(strategies.LATE_INDEX)
     return ReferenceTable(definition)
-
-
-class Killed(BaseException):
-    """The process ends here, between the reads of a bite and its write."""
-
-
-class Interrupted:
-    """An engine that does something before a bite of background work writes what follows from the records
-    that the bite has read."""
-
-    def __init__(self, engine: Any = None) -> None:
-        self._engine = engine or MemoryEngine()
-        self.before_write: Callable[[], None] | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def write(self, body: Callable[[Transaction], T]) -> T:
-        before, self.before_write = self.before_write, None
-        if before is not None:
-            before()
-        return self._engine.write(body)
 
 
 @pytest.mark.parametrize("lag_seconds", [0.0, 5.0])
