@@ -77,7 +77,7 @@ class _Reader:
 
 
 class Between:
-    """Workers that call `between` before each piece of work."""
+    """Workers that call `between`, on the thread of the loop, before they take over a piece of work."""
 
     def __init__(self, workers: Any, between: Callable[[], None]) -> None:
         self._workers = workers
@@ -87,8 +87,6 @@ class Between:
         return getattr(self._workers, name)
 
     def start(self, work: Callable[[], None]) -> Any:
-        def after_between() -> None:
-            self._between()
-            work()
-
-        return self._workers.start(after_between)
+        pace.turn().end()  # the turn that is over is not that of the requests in between
+        self._between()
+        return self._workers.start(work)
