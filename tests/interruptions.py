@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+import pytest
+
 from hashrange import pace
 from hashrange.pace import turns
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables.background import sweeps
+from hashrange.tables.bites import Limit
+from hashrange.tables.writes import builds
 
 T = TypeVar("T")
+
+
+def in_small_bites(patch: pytest.MonkeyPatch) -> None:
+    """Do background work in bites of a few items, and nothing of it at once: much can happen in between."""
+    patch.setattr(sweeps, "BITE_ITEMS", 3)
+    patch.setattr(builds, "AT_ONCE", Limit(2))
 
 
 class Killed(BaseException):
@@ -19,16 +30,20 @@ class Killed(BaseException):
 
 class Interrupted:
     """An engine that does something before a bite of background work writes what follows from the records
-    that the bite has read."""
+    that the bite has read: before the first write, or after `spared` others."""
 
     def __init__(self, engine: Any = None) -> None:
         self._engine = engine or MemoryEngine()
         self.before_write: Callable[[], None] | None = None
+        self.spared = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     def write(self, body: Callable[[Transaction], T]) -> T:
+        if self.spared:
+            self.spared -= 1
+            return self._engine.write(body)
         before, self.before_write = self.before_write, None
         if before is not None:
             before()

@@ -488,7 +488,7 @@ class MomentsMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), which=st.integers(0, 1), interrupted=st.booleans(), killed=st.booleans())
     def sweep(self, data: st.DataObject, which: int, interrupted: bool, killed: bool) -> None:
-        """A bite of all background work; something happens between its reads and its first write."""
+        """A bite of all background work; something happens between its reads and one of its writes."""
         server = self.servers[which]
         engine: Any = server.engine
 
@@ -498,6 +498,7 @@ class MomentsMachine(RuleBasedStateMachine):
                 raise Killed
 
         engine.inner.before_write = meanwhile if interrupted else None
+        engine.inner.spared = data.draw(st.integers(0, 2), label="spared writes") if interrupted else 0
         try:
             server.sweep()
         except Killed:
@@ -505,7 +506,7 @@ class MomentsMachine(RuleBasedStateMachine):
             self.close_engines()
             self.open(data)
         finally:
-            engine.inner.before_write = None
+            engine.inner.before_write, engine.inner.spared = None, 0
         self.note_expired()
 
     def note_expired(self) -> bool:

@@ -14,7 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.tables.background import sweeps
+from interruptions import in_small_bites
 from model.moments import MomentsMachine
 
 HISTORIES: Final = settings(
@@ -58,6 +58,5 @@ class EmbeddedMachine(MomentsMachine):
 def test_what_changes_between_two_steps(
     machine: type[MomentsMachine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Background work in bites of a few items, so that much can happen between two bites.
-    monkeypatch.setattr(sweeps, "BITE_ITEMS", 3)
+    in_small_bites(monkeypatch)
     run_state_machine_as_test(machine, settings=HISTORIES)

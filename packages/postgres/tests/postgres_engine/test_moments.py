@@ -13,8 +13,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import postgres
 from hashrange.storage.api import Engine
-from hashrange.tables.background import sweeps
 from hashrange_postgres import PostgresEngine
+from interruptions import in_small_bites
 from model.moments import MomentsMachine
 
 _HISTORIES = settings(
@@ -37,5 +37,5 @@ class PostgresMachine(MomentsMachine):
 
 
 def test_what_changes_between_two_steps(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "BITE_ITEMS", 3)
+    in_small_bites(monkeypatch)
     run_state_machine_as_test(PostgresMachine, settings=_HISTORIES)
