@@ -30,12 +30,12 @@ SETTINGS: Final[st.SearchStrategy[dict[str, Any]]] = st.fixed_dictionaries(
         "stream_shards": st.sampled_from([1, 2, 4]),
         "stream_shard_seconds": st.sampled_from([1.0, 4 * 3600.0]),
         "item_collection_bytes_max": st.sampled_from([10 * 1024**3, COLLECTION_BYTES]),
-        "ttl_changes_limited": st.booleans(),
+        "ttl_changes_limited": st.sampled_from([False, False, True]),
     }
 )
 KEYS: Final = st.tuples(st.sampled_from("ab"), st.sampled_from("0123456"))
 CHANGES: Final = ["put"] * 6 + ["update", "update", "delete", "delete", "transact", "transact"]
-CHANGES_OF_TABLES: Final = ["create", "create", "drop", "index", "expiry"]
+CHANGES_OF_TABLES: Final = ["create", "create", "drop", "index", "index", "expiry", "expiry"]
 
 
 def index_of(name: str, partition: str, sort: str) -> Answer:

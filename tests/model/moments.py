@@ -88,6 +88,11 @@ class MomentsMachine(RuleBasedStateMachine):
         for name in [name for name in NAMES if self.known(name)]:
             for key in data.draw(st.lists(KEYS, min_size=4, max_size=12, unique=True)):
                 self.put(self.servers[0], name, self.item(data, key))
+            # What is built in the background has yet to begin.
+            if data.draw(st.booleans(), label="expiry"):
+                self.switch_expiry(self.servers[0], name)
+            if data.draw(st.booleans(), label="index"):
+                self.switch_index(self.servers[0], name)
 
     def open(self, data: st.DataObject) -> None:
         drawn = data.draw(st.tuples(SETTINGS, SETTINGS), label="settings")
@@ -486,28 +491,30 @@ class MomentsMachine(RuleBasedStateMachine):
     def let_time_pass(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
-    @rule(data=st.data(), which=st.integers(0, 1), interrupted=st.booleans(), killed=st.booleans())
-    def sweep(self, data: st.DataObject, which: int, interrupted: bool, killed: bool) -> None:
-        """A bite of all background work; something happens between its reads and one of its writes."""
-        server = self.servers[which]
-        engine: Any = server.engine
+    @rule(data=st.data(), bites=st.integers(1, 4))
+    def sweep(self, data: st.DataObject, bites: int) -> None:
+        """Bites of all background work; something happens between the reads and one of the writes of each."""
+        for _ in range(bites):
+            server = self.servers[data.draw(st.integers(0, 1), label="server")]
+            between: Any = server.engine
+            killed = data.draw(st.sampled_from([False, False, False, True]), label="killed")
 
-        def meanwhile() -> None:
-            self.changes(data)
-            if killed:
-                raise Killed
+            def meanwhile(killed: bool = killed) -> None:
+                self.changes(data)
+                if killed:
+                    raise Killed
 
-        engine.inner.before_write = meanwhile if interrupted else None
-        engine.inner.spared = data.draw(st.integers(0, 2), label="spared writes") if interrupted else 0
-        try:
-            server.sweep()
-        except Killed:
-            event("killed")
-            self.close_engines()
-            self.open(data)
-        finally:
-            engine.inner.before_write, engine.inner.spared = None, 0
-        self.note_expired()
+            between.inner.before_write = meanwhile
+            between.inner.spared = data.draw(st.integers(0, 2), label="spared writes")
+            try:
+                server.sweep()
+            except Killed:
+                event("killed")
+                self.close_engines()
+                self.open(data)
+            finally:
+                between.inner.before_write, between.inner.spared = None, 0
+            self.note_expired()
 
     def note_expired(self) -> bool:
         """Note which items have expired and are gone. Whether others have yet to go."""
