@@ -194,6 +194,7 @@ def judge(mutants: list[Mutant], workers: int) -> list[Mutant]:
             place = f"{mutant.name} line {mutant.line}"
             print(f"{number}/{len(mutants)} {verdict} {place}, {seconds:.0f} s", flush=True)
             if lives:
+                print(mutant.diff, flush=True)
                 survivors.append(mutant)
     return survivors
 
