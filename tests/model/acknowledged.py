@@ -15,6 +15,7 @@ Key = tuple[str, str]
 NAMES: Final = ["one", "two", "two-b"]
 START: Final = 1_700_000_000.0
 NEVER: Final = 10**9
+NONE_SEEN: Final[list[Key]] = []
 LONG: Final = {"S": "x" * 2_500}
 """Of records as long as this, each looks whether the turn is over."""
 LATER: Final = {"N": str(NEVER**2)}
@@ -22,7 +23,7 @@ COLLECTION_BYTES: Final = 20_000
 
 SETTINGS: Final[st.SearchStrategy[dict[str, Any]]] = st.fixed_dictionaries(
     {
-        "create_seconds": st.sampled_from([0.0, 0.0, 2.0]),
+        "create_seconds": st.sampled_from([0.0, 0.0, 0.0, 2.0]),
         "update_seconds": st.sampled_from([0.0, 0.0, 2.0]),
         "delete_seconds": st.sampled_from([0.0, 0.0, 2.0]),
         "gsi_delay_seconds": st.sampled_from([0.0, 0.0, 3.0]),
@@ -35,7 +36,7 @@ SETTINGS: Final[st.SearchStrategy[dict[str, Any]]] = st.fixed_dictionaries(
 )
 KEYS: Final = st.tuples(st.sampled_from("ab"), st.sampled_from("0123456"))
 CHANGES: Final = ["put"] * 6 + ["update", "update", "delete", "delete", "transact", "transact"]
-CHANGES_OF_TABLES: Final = ["create", "create", "drop", "index", "index", "expiry", "expiry"]
+CHANGES_OF_TABLES: Final = ["create", "create", "drop", "anew", "index", "index", "expiry", "expiry"]
 
 
 def index_of(name: str, partition: str, sort: str) -> Answer:

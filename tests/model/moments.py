@@ -40,6 +40,7 @@ from model.acknowledged import (
     LONG,
     NAMES,
     NEVER,
+    NONE_SEEN,
     SETTINGS,
     START,
     TABLE,
@@ -53,6 +54,7 @@ from model.acknowledged import (
     key_of,
     selects,
 )
+from model.folded_streams import folded, shards
 
 _CALLER: Final = Caller()
 
@@ -142,6 +144,9 @@ class MomentsMachine(RuleBasedStateMachine):
         found: Answer = orjson.loads(orjson.dumps(server.execute(operation, given, _CALLER)))
         return found
 
+    def ask(self, operation: str, request: Answer) -> Answer:
+        return self.call(self.servers[0], operation, request)
+
     def attempt(self, server: Database, operation: str, name: str, request: Answer) -> Answer | None:
         """The answer; None if the request was refused for a good reason."""
         try:
@@ -177,30 +182,41 @@ class MomentsMachine(RuleBasedStateMachine):
 
     # Changes, each of which may come between two steps of something else.
 
-    def change(self, data: st.DataObject, server: Database, kinds: list[str]) -> None:
+    def change(
+        self,
+        data: st.DataObject,
+        server: Database,
+        kinds: list[str],
+        near: str | None = None,
+        seen: list[Key] = NONE_SEEN,
+    ) -> None:
+        """A change of a table, most likely of `near`, where items with the keys `seen` have been read."""
         kind = data.draw(st.sampled_from(kinds), label="change")
         there = [name for name in NAMES if self.known(name)]
-        # Mostly a table that exists, if it has to.
-        name = data.draw(st.sampled_from(NAMES if kind == "create" else [*there * 3, *NAMES]), label="table")
+        likely = [near] * 9 if near else [] if kind == "create" else there * 3
+        name = data.draw(st.sampled_from([*likely, *NAMES]), label="table")
         known = self.known(name)
+        keys = st.sampled_from(seen) | KEYS if seen else KEYS
         if kind == "create":
             self.create(server, name)
-        elif kind == "drop":
+        elif kind in ("drop", "anew"):
             self.drop(server, name)
+            if kind == "anew":
+                self.create(server, name)
         elif kind == "index":
             self.switch_index(server, name)
         elif kind == "expiry":
             self.switch_expiry(server, name)
         elif kind == "put":
-            self.put(server, name, self.item(data, data.draw(KEYS)))
+            self.put(server, name, self.item(data, data.draw(keys)))
         elif kind == "transact":
-            keys = data.draw(st.lists(KEYS, min_size=2, max_size=3, unique=True))
-            items = [self.item(data, key) for key in keys]
+            several = data.draw(st.lists(keys, min_size=2, max_size=3, unique=True))
+            items = [self.item(data, key) for key in several]
             puts = [{"Put": {"TableName": name, "Item": item}} for item in items]
             if self.attempt(server, "TransactWriteItems", name, {"TransactItems": puts}) is not None:
                 self.note(name, {key_of(item): item for item in items})
         else:
-            chosen = st.sampled_from(sorted(known.items)) if known and known.items else KEYS
+            chosen = st.sampled_from(sorted(known.items)) if known and known.items and not seen else keys
             self.change_item(server, kind, name, data.draw(chosen), data.draw(st.sampled_from("wxyz")))
 
     def item(self, data: st.DataObject, key: Key) -> Item:
@@ -284,11 +300,17 @@ class MomentsMachine(RuleBasedStateMachine):
         for _ in range(data.draw(st.integers(1, 4), label="changes")):
             self.change(data, self.servers[which], kinds)
 
-    def changes(self, data: st.DataObject, after_each: Callable[[], None] = lambda: None) -> None:
+    def changes(
+        self,
+        data: st.DataObject,
+        near: str | None = None,
+        seen: list[Key] = NONE_SEEN,
+        after_each: Callable[[], None] = lambda: None,
+    ) -> None:
         """What happens between two steps."""
         for _ in range(data.draw(st.integers(1, 3), label="changes")):
             kinds = data.draw(st.sampled_from([CHANGES, CHANGES, CHANGES_OF_TABLES]))
-            self.change(data, self.servers[data.draw(st.integers(0, 1), label="server")], kinds)
+            self.change(data, self.servers[data.draw(st.integers(0, 1), label="server")], kinds, near, seen)
             after_each()
 
     # Pages.
@@ -321,17 +343,21 @@ class MomentsMachine(RuleBasedStateMachine):
         versions: dict[Key, list[Item | None]] = {key: [item] for key, item in known.items.items()}
         self.cursors.append(Cursor(self.full(name), operation, request, versions, is_loose))
 
-    @rule(data=st.data(), after=st.sampled_from([1, 2, 3, 5, NEVER]), anew=st.booleans())
-    def read_on(self, data: st.DataObject, after: int, anew: bool) -> None:
+    @rule(data=st.data(), anew=st.booleans(), pages=st.integers(1, 4))
+    def read_on(self, data: st.DataObject, anew: bool, pages: int) -> None:
+        """The next pages of cursors."""
+        for _ in range(pages):
+            if anew or not self.cursors:
+                self.begin_reading(data)
+            if self.cursors:
+                self.read_page(data, data.draw(st.sampled_from(self.cursors), label="cursor"))
+
+    def read_page(self, data: st.DataObject, cursor: Cursor) -> None:
         """The next page of a cursor; its turn is over after some records, and something happens then."""
-        if anew or not self.cursors:
-            self.begin_reading(data)
-        if not self.cursors:
-            return
-        cursor = data.draw(st.sampled_from(self.cursors), label="cursor")
         name = cursor.request["TableName"]
         if cursor.table != self.full(name):
             return
+        after = data.draw(st.sampled_from([1, 2, 3, NEVER]), label="records")
         moments: list[Any] = []
 
         def look() -> None:
@@ -339,7 +365,8 @@ class MomentsMachine(RuleBasedStateMachine):
 
         def between() -> None:
             self.engine.after = NEVER
-            self.changes(data, look)
+            read = moments[0]["Items"] if moments[0] is not None else []
+            self.changes(data, name, [key_of(item) for item in read[: after + 1]], look)
 
         look()
         page = self.page(cursor, after, between)
@@ -439,15 +466,7 @@ class MomentsMachine(RuleBasedStateMachine):
         """Get iterators of all shards of a stream; `follow` uses them later."""
         for arn in self.call(self.servers[0], "ListStreams", {})["Streams"]:
             if data.draw(st.booleans()):
-                self.iterators += [(shard["iterator"], 0) for shard in self.shards(arn["StreamArn"])]
-
-    def shards(self, arn: str) -> list[Answer]:
-        shown = self.call(self.servers[0], "DescribeStream", {"StreamArn": arn})["StreamDescription"]
-        for shard in shown["Shards"]:
-            request = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
-            shard["iterator"] = self.call(self.servers[0], "GetShardIterator", request)["ShardIterator"]
-        found: list[Answer] = shown["Shards"]
-        return found
+                self.iterators += [(shard["iterator"], 0) for shard in shards(self.ask, arn["StreamArn"])]
 
     @precondition(lambda self: self.iterators)
     @rule(data=st.data(), which=st.integers(0, 1))
@@ -466,24 +485,6 @@ class MomentsMachine(RuleBasedStateMachine):
             last = sequence
         if "NextShardIterator" in answer:
             self.iterators.append((answer["NextShardIterator"], last))
-
-    def folded(self, arn: str) -> dict[Key, Item]:
-        """The items that the records of a stream make."""
-        found: list[Answer] = []
-        for shard in self.shards(arn):
-            iterator: str | None = shard["iterator"]
-            answer: Answer = {"Records": [None]}
-            while answer["Records"] and iterator is not None:
-                answer = self.call(self.servers[0], "GetRecords", {"ShardIterator": iterator, "Limit": 100})
-                found += answer["Records"]
-                iterator = answer.get("NextShardIterator")
-        items: dict[Key, Item] = {}
-        for record in sorted(found, key=lambda one: int(one["dynamodb"]["SequenceNumber"])):
-            key = key_of(record["dynamodb"]["Keys"])
-            assert items.pop(key, None) == record["dynamodb"].get("OldImage")
-            if "NewImage" in record["dynamodb"]:
-                items[key] = record["dynamodb"]["NewImage"]
-        return items
 
     # Time.
 
@@ -580,7 +581,7 @@ class MomentsMachine(RuleBasedStateMachine):
             assert {key_of(item): item for item in found} == expected
         shown = self.call(server, "DescribeTable", {"TableName": name})["Table"]
         assert shown["ItemCount"] == len(known.items)
-        assert self.folded(shown["LatestStreamArn"]) == known.items
+        assert folded(self.ask, shown["LatestStreamArn"]) == known.items
 
 
 def is_changing(table: Table) -> bool:
