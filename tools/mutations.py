@@ -41,7 +41,7 @@ TESTS: Final = ("tests/unit", "tests/api", "tests/golden", "tests/model")
 # What looks at sources and pages, and would kill a mutant for the length of its line; and the tests of
 # other packages, which would take half of the time.
 NOT_JUDGES: Final = ("tidy", "docs", "package", "release", "bench", "deploy", "garbage", "growth")
-OF_OTHERS: Final = ("client", "kinesis", "pace", "proxy", "rings", "server", "testing")
+OF_OTHERS: Final = ("client", "kinesis", "proxy", "rings", "server", "testing")
 IGNORED: Final = [f"--ignore-glob=tests/unit/test_{name}*" for name in NOT_JUDGES + OF_OTHERS]
 # Over HTTP the same requests meet the same code, later.
 PYTEST: Final = ["-q", "-k", "not http", "-p", "no:cacheprovider", "--hypothesis-profile=mutations", *IGNORED]
