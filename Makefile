@@ -143,6 +143,12 @@ model: $(VENV)/.develop  ## Compare new random histories with the reference mode
 reruns: $(VENV)/.develop  ## Run the unit tests on engines that run every body several times (PYTEST="-k name")
 	HASHRANGE_RERUNS=1 $(BIN)/python -m pytest -n auto tests/unit $(PYTEST)
 
+.PHONY: mutations
+mutations: N = 300
+mutations: SEED = 1
+mutations: $(VENV)/.mutations  ## Make small faults in the core: the tests must notice them (N=300 SEED=1)
+	$(BIN)/python tools/mutations.py --number $(N) --seed $(SEED)
+
 hostile: fast  ## Send masses of broken requests to a server (MUTATIONS=1000000)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile --mutations $(MUTATIONS)
 	PYTHONPATH=tests:. $(BIN)/python -m hostile.onlookers --mutations $$(($(MUTATIONS) / 20))
@@ -226,6 +232,10 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(VENV)/.pip
 	$(BIN)/python -m venv $(VENV)/$*
 	@$(BIN)/python -m pip --python $(VENV)/$*/bin/python install --quiet --group $*
+	@touch $@
+
+$(VENV)/.mutations: $(VENV)/.develop
+	$(BIN)/python -m pip install --quiet --group mutations
 	@touch $@
 
 # The pip that Python 3.11 brings knows no dependency groups.

@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile(
     "hashrange", deadline=None, print_blob=True, derandomize="CI" in os.environ
 )
+# For `make mutations`, which asks whether a test fails, and not why.
+hypothesis.settings.register_profile(
+    "mutations",
+    hypothesis.settings.get_profile("hashrange"),
+    derandomize=True,
+    database=None,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
 hypothesis.settings.load_profile("hashrange")
 
 # A process that collected all tests holds a million objects, which the garbage collector would look through

@@ -23,7 +23,7 @@ import postgres
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
-from hashrange.storage.api import Engine, Reader, Transaction
+from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
@@ -33,6 +33,7 @@ from hashrange.tables.inspection.check import check
 from hashrange.tables.items import records
 from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item, item_size
+from interruptions import Interrupted, Killed, in_small_bites
 from model import strategies
 from model.expressions import plain_item
 from model.reference import Table as ReferenceTable
@@ -143,7 +144,7 @@ class History:
 @given(data=st.data())
 def test_derived_records_can_be_recomputed(delays: Settings, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeps, "BITE_ITEMS", 3)
+        in_small_bites(patch)
         history = History(delays)
         history.fill(data)
         for _ in range(data.draw(st.integers(1, 20))):
@@ -202,28 +203,6 @@ def _reference(table: Table) -> ReferenceTable:
     return ReferenceTable(definition)
 
 
-class Killed(BaseException):
-    """The process ends here, between the reads of a bite and its write."""
-
-
-class Interrupted:
-    """An engine that does something before a bite of background work writes what follows from the records
-    that the bite has read."""
-
-    def __init__(self, engine: Any = None) -> None:
-        self._engine = engine or MemoryEngine()
-        self.before_write: Callable[[], None] | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-    def write(self, body: Callable[[Transaction], T]) -> T:
-        before, self.before_write = self.before_write, None
-        if before is not None:
-            before()
-        return self._engine.write(body)
-
-
 @pytest.mark.parametrize("lag_seconds", [0.0, 5.0])
 @_HISTORIES
 @given(data=st.data())
@@ -233,12 +212,16 @@ def test_builds_take_in_what_happens_between_their_reads_and_writes(
     """Items change while an index and an expiry queue are being built, also within a bite, and the process
     is killed between two bites or within one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweeps, "BITE_ITEMS", 3)
+        in_small_bites(patch)
         patch.setattr(sweeps, "_LOOK_ITEMS", 2)
         engine: Any = Interrupted()
         history = History(Settings(update_seconds=1.0, gsi_delay_seconds=lag_seconds), engine)
         history.fill(data)
         history.database.execute("UpdateTable", {"TableName": "global", **_LATE})
+        specification = {"AttributeName": strategies.TTL_ATTRIBUTE, "Enabled": True}
+        for definition in history.definitions:
+            request = {"TableName": definition.name, "TimeToLiveSpecification": specification}
+            history.database.execute("UpdateTimeToLive", request)
         for _ in range(data.draw(st.integers(1, 10))):
             changes = data.draw(st.integers(0, 3))
             killed = data.draw(st.booleans())
@@ -249,12 +232,12 @@ def test_builds_take_in_what_happens_between_their_reads_and_writes(
                 if killed:
                     raise Killed
 
-            engine.before_write = meanwhile
+            engine.before_write, engine.spared = meanwhile, data.draw(st.integers(0, 2))
             try:
                 history.database.sweep()
             except Killed:
                 history.restart()
-            engine.before_write = None
+            engine.before_write, engine.spared = None, 0
             assert list(check(engine)) == []
         history.settle()
         assert list(check(engine)) == []
@@ -289,7 +272,7 @@ def test_delays_that_differ_and_indexes_that_go_leave_nothing_behind(
     """Two servers, or one that is started again, of which only one delays global indexes; indexes and tables
     are deleted and made again, also while a bite of background work is under way."""
     with pytest.MonkeyPatch.context() as patch, two_engines() as engines:
-        patch.setattr(sweeps, "BITE_ITEMS", 3)
+        in_small_bites(patch)
         first, second = map(Interrupted, engines)
         history = History(Settings(gsi_delay_seconds=5.0), first)
         history.servers.append(Database(second, clock=history.clock))

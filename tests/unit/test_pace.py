@@ -181,6 +181,16 @@ def on_a_worker(work: Callable[[], Any]) -> Any:
     return result
 
 
+def test_a_body_that_gets_many_records_sees_its_own_among_them(engine: Engine) -> None:
+    engine.write(lambda txn: txn.put(1, P, b"a", b"1"))
+
+    def body(txn: Transaction) -> Any:
+        txn.put(1, P, b"b", b"2")
+        return txn.get_many([(1, P, b"b"), (1, P, b"a"), (1, P, b"c"), (2, P, b"a")])
+
+    assert drafts.write_aside(engine, body) == [b"2", b"1", None, None]
+
+
 def test_a_body_that_scans_runs_as_any_write(engine: Engine) -> None:
     engine.write(lambda txn: txn.put(1, P, b"a", b"1"))
 

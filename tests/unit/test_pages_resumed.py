@@ -3,7 +3,6 @@ items move there. Both show what a page that was read at once shows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, get_ident
 from typing import Any
@@ -13,15 +12,14 @@ import orjson
 import pytest
 
 import postgres
-from hashrange import pace
 from hashrange.database import Caller, Database
 from hashrange.execution import Asked
-from hashrange.pace import turns
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.reads import ranges
+from interruptions import Between, Stopping
 
 CALLER = Caller()
 ITEMS = 60
@@ -103,47 +101,6 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 OF_INDEXES = ("query of an index", "query that fetches", "select of an index", "select that fetches")
 
 
-class Stopping:
-    """An engine whose event loop's turn is over after some records; `records` counts them."""
-
-    def __init__(self, after: int, inner: Any = None) -> None:
-        self.inner = inner or MemoryEngine()
-        self.after = after
-        self.records = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def read(self, body: Callable[[Any], Any]) -> Any:
-        return self.inner.read(lambda reader: body(_Reader(self, reader)))
-
-    def submit_read(self, body: Callable[[Any], Any], done: Callable[[Any, Any], None]) -> None:
-        self.inner.submit_read(lambda reader: body(_Reader(self, reader)), done)
-
-    def counted(self, rows: Iterator[Any]) -> Iterator[Any]:
-        for row in rows:
-            self.records += 1
-            yield row
-            if self.records >= self.after and pace.turn().is_limited():
-                pace.turn().left = -1.0
-                turns._watch.due = 0.0
-
-
-class _Reader:
-    def __init__(self, engine: Stopping, reader: Any) -> None:
-        self._engine = engine
-        self._reader = reader
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._reader, name)
-
-    def scan(self, *arguments: Any, **options: Any) -> Iterator[Any]:
-        return self._engine.counted(self._reader.scan(*arguments, **options))
-
-    def scan_space(self, *arguments: Any, **options: Any) -> Iterator[Any]:
-        return self._engine.counted(self._reader.scan_space(*arguments, **options))
-
-
 def filled(engine: Any) -> Database:
     database = Database(engine)
     database.deliver_on(lambda callback: callback())
@@ -197,24 +154,6 @@ def test_a_page_goes_on_where_its_turn_was_over(name: str, after: int) -> None:
         assert engine.records <= at_once + 1
     for database in (plain, stopped):
         database.close()
-
-
-class Between:
-    """Workers that call `between` before each piece of work."""
-
-    def __init__(self, workers: Any, between: Callable[[], None]) -> None:
-        self._workers = workers
-        self._between = between
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._workers, name)
-
-    def start(self, work: Callable[[], None]) -> Any:
-        def after_between() -> None:
-            self._between()
-            work()
-
-        return self._workers.start(after_between)
 
 
 LONG = "x" * 2_500

@@ -29,7 +29,14 @@ from hashrange.storage.embedded.files.logs import BLOCK_BYTES, BadBytes, LogReco
 from hashrange.storage.embedded.files.manifest import read_manifest
 from hashrange.storage.embedded.files.mark import Mark, OpenMark, read_mark, write_mark
 from hashrange.storage.embedded.offline.salvage import StoredRecords
-from hashrange.storage.failures import CommitFailed, CommitUnknown, StorageError, StoreDamaged, UnknownFormat
+from hashrange.storage.failures import (
+    CommitFailed,
+    CommitUnknown,
+    DataDirectoryLocked,
+    StorageError,
+    StoreDamaged,
+    UnknownFormat,
+)
 
 P = b"partition"
 ITEMS = 60
@@ -104,9 +111,29 @@ def assert_refused(data: Path, message: str) -> None:
     """It is refused, more than once, and no file is changed."""
     before = contents(data)
     for _ in range(2):
-        with pytest.raises(StoreDamaged, match=message):
+        with pytest.raises(StoreDamaged, match=message) as refused:
             EmbeddedEngine(data)
+        assert str(data) in str(refused.value)
     assert contents(data) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ("IO error: While lock file: rocks/LOCK", DataDirectoryLocked, "is in use by another process"),
+        ("Corruption: bad block", StoreDamaged, "damaged and cannot be opened: Corruption: bad block"),
+        ("IO error: no room", StorageError, "cannot be opened: IO error: no room"),
+    ],
+)
+def test_what_rocksdb_refuses_is_said(
+    data: Path, monkeypatch: pytest.MonkeyPatch, words: str, error: type[Exception], message: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise Exception(words)
+
+    monkeypatch.setattr(disk, "Rdict", refuse)
+    with pytest.raises(error, match=message):
+        disk.open_rocks(data, cache_bytes=1024**2)
 
 
 def test_a_killed_store_opens_with_all_that_was_acknowledged(data: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from hashrange.tables.definitions.table import TimeToLive
 from hashrange.tables.inspection import check
 from hashrange.tables.writes import expiry
 from hashrange.values import AttributeValue, Item
+from interruptions import Interrupted, in_small_bites
 
 NOW = 1_700_000_000
 TTL = TimeToLive("ttl", 0.0, 100)
@@ -72,9 +74,9 @@ def test_the_queue_follows_the_items(changes: list[tuple[int, int | None]]) -> N
         assert rest == expected[1:]
 
 
-def database_with_items(seconds: list[int]) -> tuple[Database, ManualClock]:
+def database_with_items(seconds: list[int], engine: Any = None) -> tuple[Database, ManualClock]:
     clock = ManualClock(NOW)
-    database = Database(MemoryEngine(), clock=clock)
+    database = Database(engine or MemoryEngine(), clock=clock)
     database.execute(
         "CreateTable",
         {
@@ -115,6 +117,32 @@ def test_items_that_were_there_before_expire_too(monkeypatch: pytest.MonkeyPatch
     assert len(left(database)) == 7  # what has expired stays readable until it is deleted
     sweep_all(database)
     assert left(database) == {4, 5, 6}
+    assert list(check.check(database.engine)) == []
+
+
+def test_items_change_while_the_queue_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_small_bites(monkeypatch)
+    engine = Interrupted()
+    database, clock = database_with_items([NOW + 10] * 9, engine)
+    enable(database)
+    waiting = list(range(9))
+
+    def change() -> None:
+        """Move the time of an item, and delete another one, between the reads of each bite and its write."""
+        if waiting:
+            moved, removed, _ = (waiting.pop() for _ in range(3))
+            request = {"TableName": "table", "Item": {"p": {"N": str(moved)}, **expiring(NOW + 20)}}
+            database.execute("PutItem", request)
+            database.execute("DeleteItem", {"TableName": "table", "Key": {"p": {"N": str(removed)}}})
+            engine.before_write = change
+
+    engine.before_write = change
+    sweep_all(database)
+    assert waiting == []
+    assert list(check.check(database.engine)) == []
+    clock.advance(10)
+    sweep_all(database)
+    assert left(database) == {2, 5, 8}
     assert list(check.check(database.engine)) == []
 
 

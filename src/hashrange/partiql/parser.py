@@ -288,7 +288,7 @@ class _Parser:
         """The table of an INSERT."""
         self._demand_path()
         cursor = self.cursor
-        if cursor.token.kind in _NO_SOURCES or cursor.at("("):
+        if cursor.token.kind in _NO_SOURCES:
             return self._table(_ONE_TABLE)
         names = self._dotted_names()
         if cursor.keyword() in ("AS", "AT", "BY") or cursor.at_name():
