@@ -48,6 +48,7 @@ EVERYDAY: Final = (
     "log_requests",
     "admin_port",
     "virtual_clock",
+    "like_aws",
     "fault",
 )
 _EVERYDAY: Final = "Everyday options"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from hashrange import __version__, form
 from hashrange.cli import logs
@@ -33,13 +34,14 @@ from hashrange.cli.serving.options import (
 from hashrange.cli.serving.owners import warn_of_hidden_tables
 from hashrange.cli.serving.tls import certificates_of, tls_options
 from hashrange.cli.serving.welcome import Secrets, announce, is_open
-from hashrange.clock import Clock, VirtualClock, show_moment
+from hashrange.clock import Clock, FastClock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
 from hashrange.rings import ServingPart, Starting, rings
 from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
 from hashrange.server.admin.port import HOST
-from hashrange.settings import Settings
+from hashrange.settings import LIKE_AWS_FAST, Settings
+from hashrange.settings import like_aws as settings_like_aws
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Local, Remote, clock_of
 from hashrange.storage.failures import StorageError
@@ -169,6 +171,16 @@ _PORT_MAX: Final = 65_535
     "[default: now]",
 )
 @option(
+    "--like-aws",
+    type=click.Choice(["off", "real", "fast"]),
+    default="off",
+    is_flag=False,
+    flag_value="real",
+    help="Be as slow, eventual and strict as the service: tables, indexes, reads, throughput and limits of an "
+    "account, by the settings below that are not given. With `fast` the database's clock runs "
+    f"{LIKE_AWS_FAST:.0f} times as fast; see docs/like-aws.md.",
+)
+@option(
     "--fault",
     type=FaultRules(),
     multiple=True,
@@ -195,6 +207,7 @@ def command(
     log_requests: bool,
     virtual_clock: bool,
     virtual_clock_start: float | None,
+    like_aws: str,
     fault: tuple[list[Rule], ...],
     **given: Any,
 ) -> None:
@@ -204,6 +217,12 @@ def command(
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), **stored})
     _configure_logs(log_format, log_level, log_requests)
     server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
+    if like_aws == "fast" and not memory:
+        raise click.UsageError(
+            "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
+        )
+    if like_aws != "off":
+        database_settings = settings_like_aws(database_settings, _given())
     asks_for_keys = any(part.asks_for_keys(given) for part in parts)
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
     descriptors.raise_limit()
@@ -211,7 +230,8 @@ def command(
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, cache_mib, given, parts)
     virtual = virtual_clock or virtual_clock_start is not None
-    clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
+    real = FastClock(clock_of(engine), LIKE_AWS_FAST) if like_aws == "fast" else clock_of(engine)
+    clock = VirtualClock(virtual_clock_start, real=real) if virtual else real
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
@@ -259,6 +279,12 @@ def _token(admin_port: int | None, given: str, *, makes: bool) -> str:
 
 def _stopping(reason: str) -> None:
     _log.info("stopping", extra={"fields": {"reason": reason}})
+
+
+def _given() -> set[str]:
+    """The parameters that were given on the command line or in the environment."""
+    ctx = click.get_current_context()
+    return {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
 def _parameter(option: str) -> str:
