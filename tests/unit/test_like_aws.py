@@ -134,7 +134,8 @@ def reads_a_stream_at_once(client: Any) -> None:
 def reads_a_policy_at_once(client: Any) -> None:
     create(client)
     arn = client.describe_table(TableName="orders")["Table"]["TableArn"]
-    statement = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Action": "dynamodb:GetItem", "Resource": arn}
+    statement = {"Effect": "Allow", "Principal": {"AWS": "123456789012"}, "Resource": arn}
+    statement["Action"] = "dynamodb:GetItem"
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     client.put_resource_policy(ResourceArn=arn, Policy=document)
     client.get_resource_policy(ResourceArn=arn)
