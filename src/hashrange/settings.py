@@ -73,8 +73,8 @@ class Settings:
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     policy_changes_limited: refuse a second change of a policy in 15 s; AWS does.
     policy_delay_seconds: how long GetResourcePolicy shows the former policy after a change; on AWS seconds.
-    account_limits: refuse to create a table beyond 2,500 in an account and region, and to change a table
-        while 500 are CREATING, UPDATING or DELETING, as AWS does where nobody has asked for more.
+    account_limits: enforce the quotas of an account: 2,500 tables in a region, of which 500 may be CREATING,
+        UPDATING or DELETING.
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store instead of folders: `aws`, or the URL of a store that speaks S3's protocol.
         boto3 finds the credentials.

@@ -18,7 +18,7 @@ DOCUMENTS += sorted(
     path for path in (ROOT / "packages").rglob("*.md") if "node_modules" not in path.parts
 )
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "architecture").glob("*.md")))
 
 STATES = {"works", "planned"}
 
@@ -90,7 +90,7 @@ def test_make_targets_exist(document: Path) -> None:
 
 def names_in_the_architecture() -> list[str]:
     """The dotted names in backticks, for example `tables.writes.applying.apply`; no file names."""
-    text = ARCHITECTURE.read_text(encoding="utf-8")
+    text = "".join(page.read_text(encoding="utf-8") for page in ARCHITECTURE)
     names = set(re.findall(r"`([a-z_]+(?:\.[A-Za-z_]+)+)`", text))
     return sorted(name for name in names if not name.endswith((".md", ".py", ".toml")))
 

@@ -1,6 +1,6 @@
 """Each function of the expressions is in each of its places: one that was forgotten fails here, by its name.
 
-The places are those that docs/architecture.md names under "An expression function".
+The places are those that docs/architecture/operations.md names under "Add a function of expressions".
 """
 
 from __future__ import annotations

@@ -174,6 +174,7 @@ _PORT_MAX: Final = 65_535
 @option(
     "--like-aws",
     type=click.Choice(["off", "real", "fast"]),
+    metavar="MODE",
     default="off",
     is_flag=False,
     flag_value="real",
