@@ -17,7 +17,7 @@ from hashrange.testing import scopes
 from plugin_runs import run_pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-COMPARED = {"testing": 5, "from-moto": 0, "from-dynamodb-local": 1, "vectors": 2}
+COMPARED = {"testing": 5, "from-moto": 0, "from-dynamodb-local": 1, "vectors": 2, "which": 4}
 
 
 @pytest.fixture(autouse=True)

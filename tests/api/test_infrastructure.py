@@ -1,8 +1,8 @@
 """What Terraform, Pulumi, CloudFormation (and so CDK and SAM) and `aws dynamodb wait` ask of a table.
 
-The calls of each tool are replayed in the order that docs/infrastructure.md writes down: for a table that is
-made, read, changed and deleted. After each step the tool reads the table and compares it with what was
-declared; a difference would be a change that it plans again and again.
+The calls of each tool are replayed in their order, for a table that is made, read, changed and deleted;
+docs/infrastructure.md lists those of Terraform. After each step the tool reads the table and compares it with
+what was declared; a difference would be a change that it plans again and again.
 """
 
 from __future__ import annotations
