@@ -1,4 +1,4 @@
-"""Clients that speak TLS, and trust the server by the variables that `packages/access/docs/access.md` names."""
+"""Clients that speak TLS, and trust the server by the variables that the guide names (access.md)."""
 
 from __future__ import annotations
 
