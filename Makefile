@@ -38,10 +38,10 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 	exec $$python -m hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
 # Each folder of tests belongs to one of these; what needs PostgreSQL, wherever it is, to the second. RING=console
-# runs what belongs to one ring only, RING=core what belongs to none.
+# runs what belongs to one ring only, RING=core what belongs to none; tests/all_rings is about all of them.
 RING     ?=
 CORE     := tests/api tests/golden tests/model tests/unit
-RINGS    := packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
+RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
@@ -54,9 +54,12 @@ COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/uni
 # Tests that mostly wait for other programs: twice as many side by side as there are cores.
 WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 
+# The quick tests wait now and then, for disks and servers: one more side by side than there are cores.
+QUICKLY   = $$($(BIN)/python -c "import os; print(1 + (os.cpu_count() or 1))")
+
 # Each of CHECKS keeps one core busy, each of SUITES all of them.
 CHECKS := lint types layers
-SUITES := long postgres examples test-compiled floors
+SUITES := long postgres examples test-compiled floors bare
 
 # Each worker gets a row of tests that follow each other, which share the fixtures of their modules; one that
 # comes to its end takes half of what another has left.
@@ -82,7 +85,7 @@ layers: $(VENV)/.develop  ## Check that imports point down only
 	$(BIN)/lint-imports --no-cache
 
 pytest: $(VENV)/.develop  ## Run the quick tests only (PYTEST="-k name" RING=core|access|…)
-	$(BIN)/python -m pytest -n auto $(SHARING) $(if $(filter postgres,$(RING)),--postgres) $(QUICK) $(PYTEST)
+	$(BIN)/python -m pytest -n $(QUICKLY) $(SHARING) $(if $(filter postgres,$(RING)),--postgres) $(QUICK) $(PYTEST)
 
 .PHONY: long
 long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need programs of others (PYTEST="-k name")
@@ -109,6 +112,16 @@ floors: $(VENV)/floors/.installed  ## Run a part of the tests with the lowest ve
 	@[ ! -e $(VENV)/floors/bin/python ] || \
 	    $(VENV)/floors/bin/python -m pytest -n auto $(SHARING) $(FLOORED) $(PYTEST)
 
+# The tests of the core that know of rings; `make bare BARE=core` runs all of the core's.
+BARE     ?=
+BARELY   := $(if $(filter core,$(BARE)),$(CORE),$(or $(BARE),$(wildcard $(addprefix tests/unit/test_,admin*.py cli.py \
+            cli_asking.py cli_health.py database.py package.py rings*.py server_page.py server_tls.py settings.py \
+            testing_local.py))))
+
+.PHONY: bare
+bare: $(VENV)/.develop  ## Run tests of the core with the rings hidden (BARE=core for all of them)
+	PYTHONPATH=$(CURDIR)/tests/without_rings $(BIN)/python -m pytest -n $(QUICKLY) $(SHARING) $(BARELY) $(PYTEST)
+
 compile: $(VENV)/.runtime  ## Compile the hot path (.venv/compiled/bin/python runs it)
 	@$(BIN)/python tools/compiled.py build
 
@@ -118,7 +131,7 @@ fast: $(VENV)/.develop
 	@[ $(COMPILE) = no ] || $(BIN)/python tools/compiled.py build || true
 
 test-compiled: $(VENV)/.develop compile  ## Run on the compiled hot path what compiling can change
-	$(COMPILED)/python -m pytest -n auto $(SHARING) $(COMPILING) $(PYTEST)
+	HASHRANGE_EXAMPLES=$(or $(HASHRANGE_EXAMPLES),15) $(COMPILED)/python -m pytest -n auto $(SHARING) $(COMPILING) $(PYTEST)
 
 crash: $(VENV)/.develop  ## Kill a writing store at random moments, again and again (ROUNDS=1000)
 	PYTHONPATH=tests $(BIN)/python -m crash --rounds $(ROUNDS)

@@ -1,7 +1,7 @@
 """Writes the operation tables of docs/compatibility.md: `python tests/compatibility.py`.
 
 The groups and their order are defined here. The registry says whether an operation works. It is verified by
-the tests that call it, once git knows them (`git add`). `tests/unit/test_docs.py` compares the page with
+the tests that call it, once git knows them (`git add`). `tests/all_rings/test_docs.py` compares the page with
 both.
 """
 

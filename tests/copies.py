@@ -25,9 +25,6 @@ from hashrange.storage.store_copy import (
     copy,
 )
 from hashrange.tables.inspection.numbering import find_logs
-from hashrange_postgres import PostgresEngine
-from hashrange_postgres.moving import SchemaTarget
-from hashrange_postgres.snapshot import Snapshot
 
 NOW = 1_700_000_000.0
 CALLER = Caller(access_key="tester")
@@ -61,12 +58,16 @@ class Schema:
     name: str
 
     def open(self) -> Engine:
-        return PostgresEngine(self.url, schema=self.name)
+        return postgres.engine(self.url, schema=self.name)
 
     def source(self, logs: FindLogs = find_logs) -> CopySource:
+        from hashrange_postgres.snapshot import Snapshot
+
         return Snapshot(self.url, self.name)
 
     def target(self) -> CopyTarget:
+        from hashrange_postgres.moving import SchemaTarget
+
         return SchemaTarget(self.url, self.name)
 
 

@@ -14,6 +14,8 @@ from botocore.config import Config
 REGION = "us-east-1"
 OTHER_ENDPOINT = os.environ.get("HASHRANGE_TEST_ENDPOINT")
 ON_AWS = OTHER_ENDPOINT == "aws"
+SOON: Any = {} if OTHER_ENDPOINT else {"Delay": 0.05, "MaxAttempts": 1200}
+"""How often waiters ask: for a minute, or others as the SDK does."""
 
 
 def connection(endpoint: str) -> dict[str, Any]:

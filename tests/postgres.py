@@ -15,7 +15,10 @@ import subprocess
 import tempfile
 import uuid
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from hashrange_postgres import PostgresEngine
 
 DIRECTORY: Final = "HASHRANGE_TEST_POSTGRES_DIRECTORY"
 """The environment variable that names the directory of the shared cluster, while a run is under way."""
@@ -178,3 +181,11 @@ def shared() -> Cluster:
 def new_schema() -> str:
     """The name of a schema that no other test has."""
     return f"test_{uuid.uuid4().hex[:20]}"
+
+
+def engine(url: str, **options: Any) -> PostgresEngine:
+    """An engine over a schema of a PostgreSQL. Tests of all engines ask for it here, because their modules
+    are collected without the ring, too."""
+    from hashrange_postgres import PostgresEngine
+
+    return PostgresEngine(url, **options)

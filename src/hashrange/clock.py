@@ -106,6 +106,20 @@ class ManualClock:
         self._now += seconds
 
 
+class FastClock:
+    """A clock that runs `rate` times as fast as `real`, from the time that `real` shows now on."""
+
+    __slots__ = ("_began", "_rate", "_real")
+
+    def __init__(self, real: Clock, rate: float) -> None:
+        self._real = real
+        self._rate = rate
+        self._began = real.now()
+
+    def now(self) -> float:
+        return self._began + (self._real.now() - self._began) * self._rate
+
+
 class _Course(NamedTuple):
     """How a virtual clock runs: it is `offset` ahead of the real clock, or stands still at `frozen`."""
 

@@ -45,7 +45,7 @@ from hashrange.operations.context import (
     Context,
     Operation,
     Request,
-    Terms,
+    RequestSettings,
     scope_of,
 )
 from hashrange.pace import Task, TurnOver, freeing
@@ -94,7 +94,7 @@ class Database:
     ) -> None:
         self.engine = engine
         self.settings = settings
-        self._terms = Terms(settings)
+        self._request_settings = RequestSettings(settings)
         self.clock = clock if clock is not None else clock_of(engine)
         self.background = Background(sharing=sharing_of(engine, _new_id()))
         self.jobs = Jobs(engine, settings, export_filter=export_filter, scope_of=scope_of, bulk_put=bulk_put)
@@ -372,21 +372,21 @@ class Database:
         caller: Caller,
         left: frozenset[int] = NONE_LEFT,
     ) -> Callable[[Any], Any]:
-        terms = self._terms
-        if terms.settings is not self.settings:
-            terms = self._terms = Terms(self.settings)
+        known = self._request_settings
+        if known.settings is not self.settings:
+            known = self._request_settings = RequestSettings(self.settings)
         test = entry.test
         if test is None:
             test = entry.test = shapes.test_of(operation)
         if not shapes.quick.fits(test, request):
-            shapes.check(operation, request, older=terms.older_words)
-        scope = scope_of(caller.account_id, caller.region, self.settings) if terms.has_scopes else ""
+            shapes.check(operation, request, older=known.older_words)
+        scope = scope_of(caller.account_id, caller.region, self.settings) if known.has_scopes else ""
         billed, kept = self.observers.bills, self._kept
         context = Context(caller, self.clock.now(), self.settings, _new_id, scope, billed, left, kept)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
-            raise shapes.spoken(operation, request, error, older=terms.older_words) from None
+            raise shapes.spoken(operation, request, error, older=known.older_words) from None
 
     def translated(self, execution: Execution, error: Exception) -> Exception:
         """The error of the request. As in DynamoDB, a type error takes precedence over a rule's error."""

@@ -290,7 +290,12 @@ class Wire:
         gate = self._observers.gate if self._observers is not None else None
         sent = rings.Sent(method, target, headers, body)
         caller = partial(self._caller, target, headers)
-        answers: rings.Forms | None = rings.rings().find("forms")
+        try:
+            answers: rings.Forms | None = rings.rings().find("forms")
+        except rings.Missing as error:
+            named, refused = request_id(), errors.InternalServerError(str(error))
+            answer = _dumps(refused.wire())
+            return Response(500, answer, JSON_TYPE, _cors_headers(headers), refused.code, named)
         answered = None
         if answers is not None:
             answered = answers(sent, caller, gate, SystemClock().now, request_id())

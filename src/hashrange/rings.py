@@ -12,8 +12,10 @@ when they are first needed. So a ring costs nothing until it is used, and its mo
 this one. A ring imports only the modules of the core that `PUBLIC` names.
 
 A ring that is not installed is no error, and whoever asks for a part of it learns what brings it (`HOMES`). A
-ring that is installed and cannot be loaded is logged as an error, and shown by `hashrange doctor` and
-`--version`; a server does not start with an option of such a ring.
+ring that is installed and cannot be loaded is logged as an error, and shown by `hashrange doctor`,
+`--version` and `/health`. If only a member of a ring fails, the ring lacks that member, the others stay, and
+the log, doctor and `/health` say so (`Rings.broken`). A server does not start with an option of a ring whose
+part of `serve` fails.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 GROUP: Final = "hashrange.rings"
 """The group of the entry points."""
+
+T = TypeVar("T")
 
 Reference = str
 """``"module:name"``."""
@@ -61,9 +65,11 @@ class Ring:
     commands: by name, the commands of the program. [console, access, lab, triggers]
     serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
         [access, console, lab, postgres]
+    options: the names of these options, for a server that cannot load them: it does not start with one.
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
     endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
     pages: a `hashrange_console.pages.Pages`, pages that the console shows. [lab]
+    paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
     metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families. [lab]
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [access, lab]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
@@ -74,9 +80,11 @@ class Ring:
     about: str
     commands: Mapping[str, Command] = field(default_factory=lambda: _NONE)
     serving: Reference = ""
+    options: tuple[str, ...] = ()
     stores: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     endpoints: Reference = ""
     pages: Reference = ""
+    paths: tuple[str, ...] = ()
     metrics: Reference = ""
     parts: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     testing: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
@@ -334,6 +342,7 @@ class Home:
     brings: str
     commands: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 _WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
@@ -342,10 +351,13 @@ HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
-    )),
-    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",)),
+    ), ("/access-keys",)),
+    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/console-link")),
     "lab": Home(_WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
+    ), (
+        "/costs", "/heat", "/lab", "/recording",
+        "/console/capacity", "/console/costs", "/console/heat",
     )),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (
@@ -359,13 +371,27 @@ class Missing(Exception):
     """Something needs a ring that is not installed, or cannot be loaded; the text says what brings it."""
 
 
+_MEMBERS: Final = (
+    "commands", "serving", "stores", "endpoints", "pages", "metrics", "parts", "testing", "forms",
+)  # fmt: skip
+"""The members of `Ring` that are references, or have them."""
+
+
+def _itself(held: Any) -> Any:
+    return held
+
+
 class Rings:
-    """The rings of this environment: those that are `installed`, by name, and the errors of those that
-    `failed` to load."""
+    """The rings of this environment.
+
+    `installed`: by name. `failed`: the errors of rings that cannot be loaded, by name. `broken`: the errors
+    of members of installed rings, by the ring's name and the member ("metrics", "parts recordings").
+    """
 
     def __init__(self) -> None:
         self.installed: dict[str, Ring] = {}
         self.failed: dict[str, str] = {}
+        self.broken: dict[tuple[str, str], str] = {}
         # Imported here, because this takes long, and a database of a test needs no ring.
         from importlib import metadata
 
@@ -388,27 +414,95 @@ class Rings:
         """The commands of all rings, by name."""
         return {name: command for ring in self.installed.values() for name, command in ring.commands.items()}
 
-    def each(self, member: str) -> list[Any]:
-        """What the rings that have a `member` of `Ring` refer to by it, in the order of their names. Raises
-        what a ring's module raises."""
-        references = [getattr(ring, member) for ring in self.installed.values()]
-        return [load(reference) for reference in references if reference]
+    def each(self, member: str, use: Callable[[Any], T] = _itself) -> dict[str, T]:
+        """What `use` makes of what the rings that have a `member` of `Ring` refer to by it; by the names of
+        the rings, in their order. An error of one ring costs this ring's member only: see `lose`."""
+        made = {}
+        for ring in self.installed.values():
+            if reference := getattr(ring, member):
+                try:
+                    made[ring.name] = use(load(reference))
+                except Exception as error:
+                    self.lose(ring.name, member, error)
+                else:
+                    self.broken.pop((ring.name, member), None)
+        return made
 
     def find(self, member: str, name: str = "") -> Any:
-        """What the one ring that has a `member` refers to by it, or by its `name` in it; None: no ring."""
+        """What the one ring that has a `member` refers to by it, or by its `name` in it; None: no ring.
+        Raises Missing if it cannot be loaded."""
         for ring in self.installed.values():
             held = getattr(ring, member)
             reference = held.get(name, "") if name else held
+            reference = getattr(reference, "command", reference)
             if reference:
-                return load(reference)
+                try:
+                    return load(reference)
+                except Exception as error:
+                    self.lose(ring.name, f"{member} {name}".strip(), error)
+                    raise self.missing(ring.name) from error
         return None
 
+    def lose(self, ring: str, member: str, error: Exception) -> None:
+        """A member of a ring has failed: it is `broken`, and the log says so once for each error."""
+        why = f"{type(error).__name__}: {error}"
+        if self.broken.get((ring, member)) != why:
+            self.broken[ring, member] = why
+            fields = {"ring": ring, "member": member, "error": why}
+            _log.error("a part of a ring failed", exc_info=error, extra={"fields": fields})
+
+    def examine(self) -> None:
+        """Load all that the rings refer to, and so find what is `broken`. What tests use is left out: that
+        needs libraries of tests."""
+        for ring in self.installed.values():
+            for member in _MEMBERS:
+                held = getattr(ring, member)
+                named: Mapping[str, Any] = held if isinstance(held, Mapping) else {"": held} if held else {}
+                for name in named if member != "testing" else ():
+                    try:
+                        load(getattr(named[name], "command", named[name]))
+                    except Exception as error:
+                        self.lose(ring.name, f"{member} {name}".strip(), error)
+
+    def troubles(self) -> dict[str, str]:
+        """Why rings, or some of their members, cannot be used; by the names of the rings."""
+        found = dict(self.failed)
+        for (ring, member), why in sorted(self.broken.items()):
+            found[ring] = f"{found[ring]}; {member}: {why}" if ring in found else f"{member}: {why}"
+        return found
+
+    def options(self) -> dict[str, str]:
+        """The ring of each option of `hashrange serve`, whether the ring is installed or not."""
+        known: dict[str, Home | Ring] = {**HOMES, **self.installed}
+        return {option: name for name, ring in known.items() for option in ring.options}
+
+    def absent_at(self, path: str) -> str | None:
+        """The ring to which a path of the admin plane belongs, if the ring's endpoints are not there."""
+        known: dict[str, Home | Ring] = {**HOMES, **self.installed}
+        below = {
+            prefix: name
+            for name, ring in known.items()
+            for prefix in ring.paths
+            if path == prefix or path.startswith(f"{prefix}/")
+        }
+        if not below:
+            return None
+        ring = below[max(below, key=len)]
+        is_there = ring in self.installed and not {(ring, "endpoints"), (ring, "pages")} & self.broken.keys()
+        return None if is_there else ring
+
     def why_missing(self, name: str) -> str:
-        """Why the ring `name` of this project is not there, and what to do, for users."""
-        home = HOMES[name]
-        if name in self.failed:
-            return f"the {name} of Hashrange cannot be loaded ({self.failed[name]}); {home.brings}"
-        return f"the {name} of Hashrange is not installed; {home.brings}"
+        """Why the ring `name`, or a part of it, is not there, and what to do, for users."""
+        called = f"the {name} of Hashrange" if name in HOMES else f"the ring {name}"
+        brings = HOMES[name].brings if name in HOMES else f"install the package of {name} again"
+        why = self.troubles().get(name)
+        lacks = f"cannot be loaded ({why})" if why else "is not installed"
+        return f"{called} {lacks}; {brings}"
+
+    def missing(self, name: str) -> Missing:
+        """The error for who needs the ring."""
+        why = self.why_missing(name)
+        return Missing(f"{why[0].upper()}{why[1:]}.")
 
 
 @cache
@@ -421,8 +515,7 @@ def needed(ring: str, member: str, name: str = "") -> Any:
     """What a ring of this project refers to. Raises Missing without the ring."""
     found = rings().find(member, name)
     if found is None:
-        why = rings().why_missing(ring)
-        raise Missing(f"{why[0].upper()}{why[1:]}.")
+        raise rings().missing(ring)
     return found
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
 
@@ -60,6 +61,7 @@ class Settings:
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
     stream_shard_seconds: how old a shard of a stream gets; it is then closed and a child opened, which
         consumers have to follow; on AWS about 4 hours.
+    stream_delay_seconds: how old a record of a stream is before GetRecords shows it; on AWS a moment.
     sweep_seconds: how often background work is done: the search for expired items, records past their
         retention and other due work; on AWS expired items may stay for days.
     separate_accounts: give each account its own tables. A caller's account is its access key if that has 12
@@ -70,6 +72,9 @@ class Settings:
         minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
     policy_changes_limited: refuse a second change of a policy in 15 s; AWS does.
+    policy_delay_seconds: how long GetResourcePolicy shows the former policy after a change; on AWS seconds.
+    account_limits: enforce the quotas of an account: 2,500 tables in a region, of which 500 may be CREATING,
+        UPDATING or DELETING.
     s3_dir: the directory whose folders are the buckets of imports.
     s3_endpoint: a real store instead of folders: `aws`, or the URL of a store that speaks S3's protocol.
         boto3 finds the credentials.
@@ -101,12 +106,15 @@ class Settings:
     transaction_seconds: float = 0.0
     stream_shards: int = 1
     stream_shard_seconds: float = 4 * 3600.0
+    stream_delay_seconds: float = 0.0
     sweep_seconds: float = 1.0
     recovery_lag_seconds: float = 0.0
     separate_accounts: bool = False
     separate_regions: bool = False
     ttl_changes_limited: bool = False
     policy_changes_limited: bool = False
+    policy_delay_seconds: float = 0.0
+    account_limits: bool = False
     s3_dir: str = ""
     s3_endpoint: str = ""
     kinesis_endpoint: str = ""
@@ -131,3 +139,37 @@ class Settings:
         s3_dir = self.s3_dir or os.path.join(path, "s3")
         backup_dir = self.backup_dir or os.path.join(path, "backups")
         return replace(self, s3_dir=s3_dir, backup_dir=backup_dir)
+
+
+LIKE_AWS: Final[dict[str, Any]] = {
+    "account_limits": True,
+    "create_seconds": 8.0,
+    "delete_seconds": 4.0,
+    "eventual_reads": "1",
+    "gsi_delay_seconds": 1.0,
+    "policy_changes_limited": True,
+    "policy_delay_seconds": 5.0,
+    "recovery_lag_seconds": 300.0,
+    "separate_accounts": True,
+    "separate_regions": True,
+    "stream_delay_seconds": 1.0,
+    "throttle": True,
+    "transaction_seconds": 0.02,
+    "ttl_changes_limited": True,
+    "update_seconds": 10.0,
+    "vector_fill_seconds": 600.0,
+    "vector_start_seconds": 60.0,
+}
+"""The settings that make a database as slow, eventual and strict as the service. The times are of the order
+of the service's, which publishes none of them; docs/like-aws.md says which mistakes each finds."""
+
+LIKE_AWS_FAST: Final = 60.0
+"""How many times as fast as the machine's the clock of `hashrange serve --like-aws=fast` runs."""
+
+
+def like_aws(settings: Settings, given: Collection[str] = ()) -> Settings:
+    """`settings`, with those of `LIKE_AWS` in place of the ones that have their defaults. Those that were
+    `given` stay in any case."""
+    plain = Settings()
+    unset = [name for name in LIKE_AWS.keys() - set(given) if getattr(settings, name) == getattr(plain, name)]
+    return replace(settings, **{name: LIKE_AWS[name] for name in unset})

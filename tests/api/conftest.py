@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 import postgres
-from endpoints import OTHER_ENDPOINT, REGION, connection
+from endpoints import OTHER_ENDPOINT, REGION, SOON, connection
 from hashrange.client import connect
 from serving import serving
 
@@ -120,7 +120,7 @@ def create(client: DynamoDBClient, name_table: Callable[..., str]) -> Callable[.
             BillingMode="PAY_PER_REQUEST",
             **members,
         )
-        client.get_waiter("table_exists").wait(TableName=unique, WaiterConfig={"Delay": 1})
+        client.get_waiter("table_exists").wait(TableName=unique, WaiterConfig=SOON)
         return unique
 
     return create

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
 
-from endpoints import OTHER_ENDPOINT, connection
+from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
-from serving import serving
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -77,7 +74,7 @@ def test_a_backup_from_its_creation_to_its_deletion(
     assert sorted(arn for page in found for arn in page) == sorted(arns)
     client.restore_table_from_backup(TargetTableName=restored, BackupArn=arns[0])
     settle()
-    client.get_waiter("table_exists").wait(TableName=restored, WaiterConfig={"Delay": 1})
+    client.get_waiter("table_exists").wait(TableName=restored, WaiterConfig=SOON)
     assert client.scan(TableName=restored)["Items"] == [{"pk": {"S": "a"}, "n": {"N": "1"}}]
     for arn in arns:
         deleted = client.delete_backup(BackupArn=arn)["BackupDescription"]["BackupDetails"]
@@ -100,49 +97,3 @@ def fill(client: DynamoDBClient, count: int) -> None:
             for n in range(start, start + 25)
         ]
         client.batch_write_item(RequestItems={"music": puts})
-
-
-def test_a_killed_server_goes_on_with_a_backup_and_a_restore(tmp_path: Path) -> None:
-    """SIGKILL in the middle, several times. The backup is that of its moment; the restored table is CREATING
-    until it is whole."""
-    count = 10_000
-    options = ["--data-dir", str(tmp_path / "data"), "--backup-dir", str(tmp_path / "backups")]
-    options += ["--admin-port", "0"]
-    arn, kills, halves = "", 0, 0
-    for kill in range(3):
-        with serving(*options) as server:
-            client = boto3.client("dynamodb", **connection(server.endpoint))
-            if kill == 0:
-                fill(client, count)
-                arn = client.create_backup(TableName="music", BackupName="cut")["BackupDetails"]["BackupArn"]
-                client.delete_item(TableName="music", Key={"pk": {"S": "item 0"}})
-            kills += status_of(client, arn) == "CREATING"
-            if kill == 1:
-                # Wait until something is written, and end it in the middle.
-                while status_of(client, arn) == "CREATING" and not any((tmp_path / "backups").glob(".*/*/*")):
-                    pass
-            server.kill()
-    assert kills > 0
-    for kill in range(4):
-        with serving(*options) as server:
-            client = boto3.client("dynamodb", **connection(server.endpoint))
-            wait_for(client, arn)
-            if kill == 0:
-                client.restore_table_from_backup(TargetTableName="restored", BackupArn=arn)
-            while True:
-                table = client.describe_table(TableName="restored")["Table"]
-                assert (table["TableStatus"] == "ACTIVE") == (table["ItemCount"] == count)
-                if table["TableStatus"] == "ACTIVE" or table["ItemCount"] > kill * count // 4:
-                    break
-            halves += table["TableStatus"] == "CREATING"
-            server.kill()
-    assert halves > 0
-    with serving(*options) as server:
-        client = boto3.client("dynamodb", **connection(server.endpoint))
-        client.get_waiter("table_exists").wait(TableName="restored", WaiterConfig={"Delay": 1})
-        table = client.describe_table(TableName="restored")["Table"]
-        assert table["ItemCount"] == table["GlobalSecondaryIndexes"][0]["ItemCount"] == count
-        assert "Item" in client.get_item(TableName="restored", Key={"pk": {"S": "item 0"}})
-        assert client.describe_table(TableName="music")["Table"]["ItemCount"] == count - 1
-        [folder] = (tmp_path / "backups").iterdir()
-        assert not folder.name.startswith(".")

@@ -7,13 +7,11 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import orjson
 import pytest
 
-from endpoints import OTHER_ENDPOINT, connection
+from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
-from serving import serving
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -38,7 +36,7 @@ def create(client: Any, name: str) -> None:
         KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=SOON)
 
 
 def start(client: Any, table: str, bucket: str, **read: Any) -> str:
@@ -78,7 +76,7 @@ def test_waiters_pages_and_cancelling(
         database: Database = request.getfixturevalue("in_process_database")
         database.settle()
     untyped.get_waiter("bulk_operation_completed").wait(
-        BulkOperationArn=arn, WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        BulkOperationArn=arn, WaiterConfig=SOON
     )
     shown = untyped.describe_bulk_operation(BulkOperationArn=arn)["BulkOperationDescription"]
     assert shown["BulkOperationStatus"] == "COMPLETED_WITH_ERRORS"
@@ -94,47 +92,3 @@ def test_waiters_pages_and_cancelling(
     assert listed[3] == arn
     with pytest.raises(untyped.exceptions.ResourceNotFoundException):
         untyped.cancel_bulk_operation(BulkOperationArn=arn)
-
-
-def test_a_killed_server_goes_on(tmp_path: Path) -> None:
-    """SIGKILL in the middle, several times: all is counted once, and reported once."""
-    bucket = tmp_path / "s3" / "bucket"
-    bucket.mkdir(parents=True)
-    count = 24_000
-    for part in range(3):
-        rows: list[dict[str, Any]] = [
-            {"Item": {"pk": {"S": f"item {number}"}, "text": {"S": "x" * 200}} if number % 10 else {}}
-            for number in range(part, count, 3)
-        ]
-        write(bucket, f"{part}.gz", *rows)
-    options = ("--data-dir", str(tmp_path / "data"), "--s3-dir", str(tmp_path / "s3"), "--admin-port", "0")
-    arn = ""
-    seen: list[int] = []
-    for kill in range(4):
-        with serving(*options) as server:
-            client: Any = boto3.client("dynamodb", **connection(server.endpoint))
-            if not arn:
-                create(client, "filled")
-                arn = start(client, "filled", "bucket", InputCompressionType="GZIP")
-            while True:
-                shown = client.describe_bulk_operation(BulkOperationArn=arn)["BulkOperationDescription"]
-                done = shown["ProcessedItemCount"]
-                if shown["BulkOperationStatus"] != "IN_PROGRESS" or done > kill * count // 4:
-                    break
-            seen.append(done)
-            server.kill()
-    assert seen == sorted(seen)
-    assert any(0 < number < count for number in seen)
-    with serving(*options) as server:
-        client = boto3.client("dynamodb", **connection(server.endpoint))
-        client.get_waiter("bulk_operation_completed").wait(BulkOperationArn=arn, WaiterConfig={"Delay": 1})
-        shown = client.describe_bulk_operation(BulkOperationArn=arn)["BulkOperationDescription"]
-        assert (shown["ProcessedItemCount"], shown["FailedItemCount"]) == (count, count // 10)
-        assert client.describe_table(TableName="filled")["Table"]["ItemCount"] == count - count // 10
-    lines = [
-        orjson.loads(line)
-        for path in (bucket / "out").rglob("*.json.gz")
-        for line in gzip.decompress(path.read_bytes()).splitlines()
-    ]
-    places = {(line["ItemS3Pointer"]["Key"], line["ItemS3Pointer"]["ItemIndex"]) for line in lines}
-    assert len(places) == len(lines) == count // 10

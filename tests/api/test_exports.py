@@ -8,13 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import orjson
 import pytest
 
-from endpoints import OTHER_ENDPOINT, connection
+from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
-from serving import serving
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -76,7 +74,7 @@ def test_an_export_and_its_import(
             database.settle()
 
     settle()
-    client.get_waiter("export_completed").wait(ExportArn=arn, WaiterConfig={"Delay": 1})
+    client.get_waiter("export_completed").wait(ExportArn=arn, WaiterConfig=SOON)
     shown = client.describe_export(ExportArn=arn)["ExportDescription"]
     assert len(items_in(bucket, shown)) == 40
     listed = client.list_exports(TableArn=table_arn)["ExportSummaries"]
@@ -97,49 +95,6 @@ def test_an_export_and_its_import(
         },
     )["ImportTableDescription"]["ImportArn"]
     settle()
-    client.get_waiter("import_completed").wait(ImportArn=imported, WaiterConfig={"Delay": 1})
+    client.get_waiter("import_completed").wait(ImportArn=imported, WaiterConfig=SOON)
     both = [sorted(client.scan(TableName=one)["Items"], key=str) for one in (name, again)]
     assert both[0] == both[1]
-
-
-def test_a_killed_server_goes_on_with_an_export(tmp_path: Path) -> None:
-    """SIGKILL in the middle, several times, beside writes: the export is what the table was at its moment."""
-    bucket = tmp_path / "s3" / "bucket"
-    bucket.mkdir(parents=True)
-    count = 20_000
-    lines = (orjson.dumps({"Item": {"pk": {"S": str(n)}, "n": {"N": str(n)}}}) for n in range(count))
-    (bucket / "items.json").write_bytes(b"\n".join(lines))
-    options = ("--data-dir", str(tmp_path / "data"), "--s3-dir", str(tmp_path / "s3"), "--admin-port", "0")
-    with serving(*options) as server:
-        client = boto3.client("dynamodb", **connection(server.endpoint))
-        imported = client.import_table(
-            S3BucketSource={"S3Bucket": "bucket"},
-            InputFormat="DYNAMODB_JSON",
-            TableCreationParameters={
-                "TableName": "table",
-                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "BillingMode": "PAY_PER_REQUEST",
-            },
-        )["ImportTableDescription"]["ImportArn"]
-        client.get_waiter("import_completed").wait(ImportArn=imported, WaiterConfig={"Delay": 1})
-        table_arn = recover(client, "table")
-    arn, halves = "", 0
-    for kill in range(4):
-        with serving(*options) as server:
-            client = boto3.client("dynamodb", **connection(server.endpoint))
-            if not arn:
-                begun = client.export_table_to_point_in_time(TableArn=table_arn, S3Bucket="bucket")
-                arn = begun["ExportDescription"]["ExportArn"]
-            for number in range(30 * kill):
-                client.put_item(TableName="table", Item={"pk": {"S": str(number * 31)}, "later": {"S": "x"}})
-            shown = client.describe_export(ExportArn=arn)["ExportDescription"]
-            halves += shown["ExportStatus"] == "IN_PROGRESS"
-            server.kill()
-    assert halves > 0
-    with serving(*options) as server:
-        client = boto3.client("dynamodb", **connection(server.endpoint))
-        client.get_waiter("export_completed").wait(ExportArn=arn, WaiterConfig={"Delay": 1})
-        found = items_in(bucket, client.describe_export(ExportArn=arn)["ExportDescription"])
-    assert sorted(int(item["n"]["N"]) for item in found) == list(range(count))
-    assert all(set(item) == {"pk", "n"} for item in found)

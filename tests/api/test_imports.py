@@ -8,14 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import orjson
 import pytest
 from botocore.exceptions import WaiterError
 
-from endpoints import OTHER_ENDPOINT, connection
+from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
-from serving import serving
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -43,7 +41,7 @@ def ended(request: pytest.FixtureRequest, client: DynamoDBClient, transport: str
             database.settle()
         waiter = client.get_waiter("import_completed")
         try:
-            waiter.wait(ImportArn=arn, WaiterConfig={"Delay": 1})
+            waiter.wait(ImportArn=arn, WaiterConfig=SOON)
         except WaiterError:
             assert client.describe_import(ImportArn=arn)["ImportTableDescription"]["ImportStatus"] == "FAILED"
         return client.describe_import(ImportArn=arn)["ImportTableDescription"]
@@ -104,36 +102,3 @@ def test_failures(
         client.describe_import(ImportArn=shown["ImportArn"][:-8] + "00000000")
     with pytest.raises(client.exceptions.ClientError, match="Invalid Import ARN"):
         client.describe_import(ImportArn=shown["TableArn"])
-
-
-def test_a_killed_server_goes_on_with_an_import(tmp_path: Path) -> None:
-    """SIGKILL in the middle, several times: the counts are those of an import that nothing interrupted."""
-    bucket = tmp_path / "s3" / "bucket"
-    bucket.mkdir(parents=True)
-    count = 30_000
-    for number in range(3):
-        part = lines(count, "x" * 200).splitlines(keepends=True)[number::3]
-        (bucket / f"part-{number}.gz").write_bytes(gzip.compress(b"".join(part), compresslevel=1))
-    options = ("--data-dir", str(tmp_path / "data"), "--s3-dir", str(tmp_path / "s3"), "--admin-port", "0")
-    arn = ""
-    seen: list[int] = []
-    for kill in range(4):
-        with serving(*options) as server:
-            client = boto3.client("dynamodb", **connection(server.endpoint))
-            arn = arn or begin(client, "imported", "bucket", InputCompressionType="GZIP")
-            while True:
-                shown = client.describe_import(ImportArn=arn)["ImportTableDescription"]
-                if shown["ImportStatus"] != "IN_PROGRESS" or shown["ProcessedItemCount"] > kill * count // 4:
-                    break
-            seen.append(shown["ProcessedItemCount"])
-            server.kill()
-    assert seen == sorted(seen)
-    assert any(0 < number < count for number in seen)
-    with serving(*options) as server:
-        client = boto3.client("dynamodb", **connection(server.endpoint))
-        client.get_waiter("import_completed").wait(ImportArn=arn, WaiterConfig={"Delay": 1})
-        shown = client.describe_import(ImportArn=arn)["ImportTableDescription"]
-        assert (shown["ProcessedItemCount"], shown["ImportedItemCount"]) == (count, count)
-        assert shown["ErrorCount"] == 0
-        table = client.describe_table(TableName="imported")["Table"]
-        assert (table["TableStatus"], table["ItemCount"]) == ("ACTIVE", count)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from endpoints import SOON
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
@@ -21,7 +23,7 @@ def test_create_describe_delete(client: DynamoDBClient, name_table: Callable[...
         ProvisionedThroughput={"ReadCapacityUnits": 2, "WriteCapacityUnits": 1},
     )["TableDescription"]
     assert made["TableStatus"] == "CREATING"
-    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+    client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=SOON)
     shown = client.describe_table(TableName=name)["Table"]
     assert shown["TableStatus"] == "ACTIVE"
     assert shown["TableId"] == made["TableId"]
@@ -37,7 +39,7 @@ def test_create_describe_delete(client: DynamoDBClient, name_table: Callable[...
             BillingMode="PAY_PER_REQUEST",
         )
     assert client.delete_table(TableName=name)["TableDescription"]["TableStatus"] == "DELETING"
-    client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+    client.get_waiter("table_not_exists").wait(TableName=name, WaiterConfig=SOON)
 
 
 def test_a_table_by_its_arn(client: DynamoDBClient, create: Callable[..., str]) -> None:
@@ -88,7 +90,7 @@ def test_an_index_is_added_and_filled_and_deleted(client: DynamoDBClient, create
 def _wait_for_indexes(client: DynamoDBClient, name: str, statuses: list[str]) -> None:
     """Until the table is ACTIVE and its indexes have these states; the waiter polls, not the test."""
     for _ in range(60):
-        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1})
+        client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=SOON)
         shown = client.describe_table(TableName=name)["Table"]
         now = [index["IndexStatus"] for index in shown.get("GlobalSecondaryIndexes", [])]
         if now == statuses and shown["TableStatus"] == "ACTIVE":

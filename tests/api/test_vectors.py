@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from endpoints import SOON
 from vector_tables import condition, expected, index_of, listed
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def test_an_index_comes_and_goes_on_a_live_table(client: DynamoDBClient, words: 
     shown = client.update_table(TableName=words, VectorIndexUpdates=[{"Create": new}])["TableDescription"]
     assert shown["TableStatus"] == "UPDATING"
     assert [i["IndexStatus"] for i in shown["VectorIndexes"]] == ["ACTIVE", "ACTIVE", "CREATING"]
-    client.get_waiter("table_exists").wait(TableName=words, WaiterConfig={"Delay": 1})
+    client.get_waiter("table_exists").wait(TableName=words, WaiterConfig=SOON)
     found = search(client, words, (1, 0), IndexName="late", TopK=2)
     assert found == [("cat", 1.0), ("lion", pytest.approx(0.9))]
     shown = client.describe_table(TableName=words)["Table"]

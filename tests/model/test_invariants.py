@@ -33,7 +33,6 @@ from hashrange.tables.inspection.check import check
 from hashrange.tables.items import records
 from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item, item_size
-from hashrange_postgres import PostgresEngine
 from model import strategies
 from model.expressions import plain_item
 from model.reference import Table as ReferenceTable
@@ -42,7 +41,7 @@ from model.reference import TableDefinition
 T = TypeVar("T")
 
 _HISTORIES = settings(
-    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "10")),
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "5")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,
@@ -274,7 +273,7 @@ def two_engines(request: pytest.FixtureRequest) -> Callable[[], Any]:
                 engines = [EmbeddedEngine(stack.enter_context(TemporaryDirectory()))] * 2
             elif request.param == "postgres":
                 url, schema = request.getfixturevalue("postgres_url"), postgres.new_schema()
-                engines = [PostgresEngine(url, schema=schema) for _ in range(2)]
+                engines = [postgres.engine(url, schema=schema) for _ in range(2)]
             for engine in engines:
                 stack.callback(engine.close)
             yield engines

@@ -16,6 +16,7 @@ from hashrange.cli.admin import bind_admin
 from hashrange.cli.remote.asking import reachable
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
+from hashrange.rings import rings
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
 
@@ -33,7 +34,9 @@ OF_THE_PLANE = (
     ["as-of", "diff", "orders", "now"],
     ["restore", "--all"],
 )
-OF_THE_API = (["stream", "tail", "orders", "--until-caught-up"], ["import", "orders", "items.jsonl"])
+OF_THE_API = [["import", "orders", "items.jsonl"]]
+if "triggers" in rings().installed:
+    OF_THE_API.append(["stream", "tail", "orders", "--until-caught-up"])
 # What a command exits with that finds its server.
 STATUS = {"restore": 1}
 

@@ -164,6 +164,15 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hostile
         settimeout(self, None if seconds is None else min(seconds, 0.02))
 
     monkeypatch.setattr(socket.socket, "settimeout", impatient)
+    # Nor for the network, in which `pull` would look for AWS.
+    getaddrinfo = socket.getaddrinfo
+
+    def near(host: Any, *given: Any, **named: Any) -> Any:
+        if host not in ("127.0.0.1", "localhost"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return getaddrinfo(host, *given, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", near)
     if "lab" in rings().installed:
         monkeypatch.setattr("hashrange_lab.loads.sending.SECONDS_MAX", 0.02)
     monkeypatch.setattr(disk, "SYNCS", 1)

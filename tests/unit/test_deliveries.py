@@ -22,10 +22,8 @@ from hashrange.tables.spaces import DELIVERY_SPACE
 @pytest.fixture(params=["memory", "disk", "postgresql"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     if request.param == "postgresql":
-        from hashrange_postgres import PostgresEngine
-
         url = request.getfixturevalue("postgres_url")
-        world = World(engine=PostgresEngine(url, schema=postgres.new_schema()))
+        world = World(engine=postgres.engine(url, schema=postgres.new_schema()))
     else:
         world = World(tmp_path / "data" if request.param == "disk" else None)
     yield world

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hashrange.buckets import ACCESS_DENIED, BucketError, Object, Source
+from hashrange.buckets import ACCESS_DENIED, BucketError, Object, ObjectReader
 from hashrange.buckets.folders import Folders
 from hashrange.tables.inspection.check import check
 from hashrange.tables.spaces import IMPORT_JOBS, IMPORT_SPACE
@@ -95,7 +95,7 @@ class Failing(Folders):
 
 
 class Unsteady:
-    def __init__(self, source: Source, buckets: Failing) -> None:
+    def __init__(self, source: ObjectReader, buckets: Failing) -> None:
         self._source = source
         self._buckets = buckets
 

@@ -22,7 +22,6 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.reads import ranges
-from hashrange_postgres import PostgresEngine
 
 CALLER = Caller()
 ITEMS = 60
@@ -306,7 +305,7 @@ def any_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         return MemoryEngine()
     if request.param == "embedded":
         return EmbeddedEngine(tmp_path / "store")
-    return PostgresEngine(request.getfixturevalue("postgres_url"), schema=postgres.new_schema())
+    return postgres.engine(request.getfixturevalue("postgres_url"), schema=postgres.new_schema())
 
 
 def answered_on(loop: Loop, database: Database, name: str) -> tuple[dict[str, Any], bool]:

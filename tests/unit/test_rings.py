@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.metadata
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import fields
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -22,35 +20,19 @@ from hashrange import rings
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
-from hashrange.rings import HOMES, Missing, Ring, Rings
+from hashrange.rings import HOMES, Missing, Rings
 from hashrange.server import running
+from ring_files import put, rings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "rings.md"
-OWN = sorted(path.parents[2].name for path in ROOT.glob("packages/*/src/*/ring.py"))
 
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder in which a package with an entry point can be put; rings are looked for anew."""
-    known = set(sys.modules)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    rings.rings.cache_clear()
-    yield tmp_path
-    rings.rings.cache_clear()
-    for module in set(sys.modules) - known:
-        if module.endswith("_ring"):
-            del sys.modules[module]
-
-
-def put(folder: Path, name: str, text: str, *, reference: str = "RING") -> None:
-    """Install a ring of one module in a folder."""
-    module = f"hashrange_{name}_ring"
-    (folder / f"{module}.py").write_text(text)
-    about = folder / f"hashrange_{name}-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: hashrange-{name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{rings.GROUP}]\n{name} = {module}:{reference}\n")
+    with rings_of(tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 BROKEN = "raise OSError('no such device')"
@@ -115,71 +97,32 @@ def test_what_a_missing_ring_brings_is_told(ring: str, alone: None) -> None:
 
 
 def test_an_option_of_a_missing_ring_says_what_brings_it(tmp_path: Path) -> None:
+    # A process of its own, because the options of `serve` are made once in a process.
     program = (
-        "from hashrange import rings\n"
+        "import json, sys\n"
         "from importlib import metadata\n"
         "metadata.entry_points = lambda **named: ()\n"
+        "from click.testing import CliRunner\n"
         "from hashrange.cli import main\n"
-        "main(prog_name='hashrange')\n"
+        "for given, environment in json.load(sys.stdin):\n"
+        "    done = CliRunner().invoke(main, ['serve', '--memory', '--port', '0', *given], env=environment)\n"
+        "    print(json.dumps([done.exit_code, ' '.join(done.output.split())]))\n"
     )
-    for home in HOMES.values():
-        for option in home.options[:1]:
-            command = [sys.executable, "-c", program, "serve", "--memory", "--port", "0"]
-            variable = "HASHRANGE_" + option.removeprefix("--").replace("-", "_").upper()
-            for given, environment in (([option, "x"], os.environ), ([], os.environ | {variable: "x"})):
-                done = subprocess.run(
-                    [*command, *given],
-                    capture_output=True,
-                    text=True,
-                    cwd=tmp_path,
-                    env=environment,
-                    timeout=60,
-                )
-                assert done.returncode == 2
-                assert f"{option} is missing: the " in done.stderr.replace("\n", " ")
-
-
-@pytest.mark.parametrize("ring", OWN)
-def test_homes_and_rings_agree(ring: str) -> None:
-    found = Rings().installed[ring]
-    home = HOMES[ring]
-    assert sorted(found.commands) == sorted(home.commands)
-    part = rings.load(found.serving) if found.serving else None
-    options: list[str] = []
-    for decorate in part.options if part is not None else ():
-        made = click.command()(decorate(lambda: None))
-        options += [parameter.opts[0] for parameter in made.params]
-    assert sorted(options) == sorted(home.options)
-
-
-@pytest.mark.parametrize("ring", OWN)
-def test_each_reference_leads_somewhere(ring: str) -> None:
-    found = Rings().installed[ring]
-    for member in fields(Ring):
-        held = getattr(found, member.name)
-        values = list(held.values()) if hasattr(held, "values") else [held]
-        for value in values:
-            reference = getattr(value, "command", value)
-            if isinstance(reference, str) and re.fullmatch(r"[\w.]+:\w+", reference):
-                assert rings.load(reference) is not None, reference
-
-
-@pytest.mark.parametrize("ring", OWN)
-def test_the_module_of_a_ring_loads_nothing_else(ring: str) -> None:
-    [path] = (ROOT / "packages" / ring / "src").glob("*/ring.py")
-    imported = {
-        node.module if isinstance(node, ast.ImportFrom) else node.names[0].name
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    }
-    assert imported <= {"__future__", "typing", "hashrange.rings"}
+    options = [option for home in HOMES.values() for option in home.options]
+    asked: list[tuple[list[str], dict[str, str]]] = []
+    for option in options:
+        variable = "HASHRANGE_" + option.removeprefix("--").replace("-", "_").upper()
+        asked += [([option, "x"], {}), ([], {variable: "x"})]
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", f"import {path.parent.name}.ring"],
-        capture_output=True,
-        text=True,
-    )
-    loaded = set(re.findall(r"\| +(hashrange[\w.]*)$", done.stderr, re.M))
-    assert loaded == {"hashrange", "hashrange.rings", path.parent.name, f"{path.parent.name}.ring"}
+        [sys.executable, "-c", program],
+        input=json.dumps(asked), capture_output=True, text=True, cwd=tmp_path, timeout=60, check=True,
+    )  # fmt: skip
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for (given, environment), (code, output) in zip(asked, answers, strict=True):
+        option = given[0] if given else next(iter(environment))
+        named = "--" + option.removeprefix("HASHRANGE_").replace("_", "-").lower() if not given else option
+        assert code == 2, output
+        assert f"{named} is missing: the " in output
 
 
 def test_the_example_of_the_guide_works(outside: Path) -> None:
@@ -212,51 +155,6 @@ def test_the_example_of_the_guide_works(outside: Path) -> None:
             assert re.search(r"^ *[\d.]+ ms  ListTables$", shown.stdout, re.M), shown.stderr
         finally:
             server.terminate()
-
-
-def test_the_entry_points_are_those_of_the_project() -> None:
-    named = {entry.name for entry in importlib.metadata.entry_points(group=rings.GROUP)}
-    assert named >= set(OWN)
-
-
-def imported_by_rings() -> dict[str, set[str]]:
-    """The modules of the core that the rings import, with the names they take from each."""
-    used: dict[str, set[str]] = {}
-    for path in ROOT.glob("packages/*/src/**/*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    used.setdefault(alias.name, set())
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                for alias in node.names:
-                    module = ROOT / "src" / Path(*node.module.split("."), alias.name)
-                    is_module = module.with_suffix(".py").exists() or (module / "__init__.py").exists()
-                    name = f"{node.module}.{alias.name}" if is_module else node.module
-                    used.setdefault(name, set()).add("" if is_module else alias.name)
-    return {name: taken for name, taken in used.items() if name.partition(".")[0] == "hashrange"}
-
-
-def test_rings_import_only_what_is_public_and_all_of_that() -> None:
-    used = imported_by_rings()
-    assert set(used) == rings.PUBLIC
-    private = {f"{module}.{name}" for module, names in used.items() for name in names if name.startswith("_")}
-    assert private == {"hashrange.__version__"}
-
-
-def test_the_core_imports_no_ring() -> None:
-    packages = [path.name for path in ROOT.glob("packages/*/src/hashrange_*")]
-    named = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(packages)})\b", re.M)
-    assert [path for path in (ROOT / "src").rglob("*.py") if named.search(path.read_text("utf-8"))] == []
-
-
-def test_rings_import_each_other_only_where_pages_need_the_console() -> None:
-    found = set()
-    for path in ROOT.glob("packages/*/src/**/*.py"):
-        own = path.relative_to(ROOT).parts[3]
-        for other in re.findall(r"^\s*(?:from|import) (hashrange_\w+)", path.read_text("utf-8"), re.M):
-            if other != own:
-                found.add((path.relative_to(ROOT).parts[1:5], other))
-    assert found <= {(("lab", "src", "hashrange_lab", "pages"), "hashrange_console")}
 
 
 def test_an_admin_plane_without_rings_has_no_console(alone: None) -> None:

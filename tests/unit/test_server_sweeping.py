@@ -92,6 +92,7 @@ def test_a_silent_bucket_holds_up_neither_other_work_nor_the_end(
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "hashrange"):
         patch.setattr("hashrange.buckets.of", lambda *given: silent)
         patch.setattr(units, "WAITING_SECONDS", 0.0)
+        patch.setattr("hashrange.server.run._JOBS_END_SECONDS_MAX", 0.1)
         admin = bind_admin(0)
         with running(world.database, admin=admin):
             [begun] = world(operation, **JOBS[operation]).values()

@@ -1,43 +1,13 @@
-"""docs/settings.md lists every option of `hashrange serve` with its variable, its default and its text."""
+"""Every setting is an option of `hashrange serve`, in its section and with its default."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields
-from pathlib import Path
-
-import click
 
 from hashrange.cli.serving.options import SECTIONS, in_sections
 from hashrange.cli.serving.serve import command
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
-
-
-def row(option: click.Option) -> str:
-    """The page's row of an option."""
-    assert option.help
-    text, _, shown_default = option.help.partition("  [default: ")
-    default = shown_default.rstrip("]") or ("off" if option.is_flag else f"`{option.default}`")
-    if option.default is None and not shown_default:
-        default = ""
-    names = ", ".join(f"`{name}`" for name in option.opts)
-    return f"| {names} | `{option.envvar}` | {default.replace('|', '')} | {text} |"
-
-
-def test_the_page_lists_every_option_in_its_section() -> None:
-    wanted = {
-        section: [row(one) for one in parameters if isinstance(one, click.Option)]
-        for section, parameters in in_sections(command.params).items()
-    }
-    found: dict[str, list[str]] = {section: [] for section in wanted}
-    for section in re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        title = section.splitlines()[0]
-        if title in found:
-            found[title] = re.findall(r"^\| `--.*$", section, re.MULTILINE)
-    assert found == wanted
 
 
 def test_every_setting_is_an_option_in_its_section() -> None:

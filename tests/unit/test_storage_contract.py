@@ -19,7 +19,6 @@ from hashrange.storage.contract.steps import (
 from hashrange.storage.drafts import Draft
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange_postgres import PostgresEngine
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
@@ -46,7 +45,7 @@ def test_contract(engine: str, check: contract.Check, tmp_path: Path, request: p
         elif engine.startswith("postgresql"):
             pooled = engine.endswith("PgBouncer")
             url = request.getfixturevalue("pooler").url if pooled else request.getfixturevalue("postgres_url")
-            inner = PostgresEngine(url, schema=postgres.new_schema(), batch_bodies_max=batch_bodies_max)
+            inner = postgres.engine(url, schema=postgres.new_schema(), batch_bodies_max=batch_bodies_max)
         else:
             inner = EmbeddedEngine(tmp_path / name, batch_bodies_max=batch_bodies_max)
         return Reruns(inner) if engine.endswith("reruns") else inner
@@ -63,7 +62,7 @@ def test_durable_contract(
         check(lambda name: EmbeddedEngine(tmp_path / name))
         return
     url, schema = request.getfixturevalue("postgres_url"), postgres.new_schema()
-    check(lambda name: PostgresEngine(url, schema=schema))
+    check(lambda name: postgres.engine(url, schema=schema))
 
 
 @pytest.mark.parametrize("check", contract.SHARED_CHECKS, ids=lambda check: check.__name__)
@@ -72,7 +71,7 @@ def test_shared_contract(check: contract.Check, reruns: bool, postgres_url: str)
     schema = postgres.new_schema()
 
     def opener(name: str) -> Any:
-        engine = PostgresEngine(postgres_url, schema=schema)
+        engine = postgres.engine(postgres_url, schema=schema)
         return Reruns(engine) if reruns else engine
 
     check(opener)

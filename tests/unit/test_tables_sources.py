@@ -12,7 +12,6 @@ import pytest
 import postgres
 from hashrange.database import Database
 from hashrange.storage.memory import MemoryEngine
-from hashrange_postgres import PostgresEngine
 
 KB = 1024
 PAGE_UNITS = 256
@@ -23,7 +22,7 @@ SIZES = [8 * KB, 100, 4 * KB, 4 * KB + 1, 30 * KB, 200 * KB, 390 * KB, 12 * KB]
 def database(request: pytest.FixtureRequest) -> Iterator[Database]:
     engine: Any = MemoryEngine()
     if request.param == "postgres":
-        engine = PostgresEngine(request.getfixturevalue("postgres_url"), schema=postgres.new_schema())
+        engine = postgres.engine(request.getfixturevalue("postgres_url"), schema=postgres.new_schema())
     keys = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
     with Database(engine) as opened:
         opened.execute(

@@ -261,3 +261,45 @@ def test_tables(dynamodb_server):
     assert "2 errors" in output
     assert "'itmes'; did you mean 'items'?" in output
     assert "'table'; did you mean 'tables'?" in output
+
+
+def test_a_mark_and_the_ini_file_make_a_database_as_strict_as_aws(folder: Path) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\ndynamodb_like_aws = fast\n")
+    (folder / "test_strict.py").write_text("""
+import pytest
+
+TABLE = {
+    "TableName": "orders",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+
+
+def status(client):
+    client.create_table(**TABLE)
+    return client.describe_table(TableName="orders")["Table"]["TableStatus"]
+
+
+def test_ini(dynamodb_client):
+    assert status(dynamodb_client) == "CREATING"
+    dynamodb_client.get_waiter("table_exists").wait(TableName="orders")
+
+
+@pytest.mark.dynamodb_like_aws("no")
+def test_off(dynamodb_client):
+    assert status(dynamodb_client) == "ACTIVE"
+
+
+@pytest.mark.dynamodb_like_aws("real")
+def test_real(dynamodb_client):
+    assert status(dynamodb_client) == "CREATING"
+
+
+@pytest.mark.dynamodb_like_aws("often")
+def test_wrong(dynamodb_client):
+    pass
+""")
+    told = run_pytest(folder, status=1)
+    assert "dynamodb_like_aws is 'often': write fast, real or no." in told
+    assert "3 passed, 1 error" in told

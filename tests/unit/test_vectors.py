@@ -32,8 +32,8 @@ from hashrange.tables.definitions.table import Index, Vector
 from hashrange.tables.inspection.check import check
 from hashrange.tables.items import vectors
 from hashrange.values import admit_value
+from hashrange.vectors import cache as matrix_cache
 from hashrange.vectors import graph
-from hashrange.vectors import kept as kept_matrices
 from histories import opener_of
 from vector_histories import SCOPED, compare, steps, take
 from vector_tables import DISTANCES, SCHEMA, World, condition, expected, index_of, key_of, listed
@@ -56,9 +56,7 @@ def open_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             elif request.param == "embedded":
                 engine = EmbeddedEngine(tmp_path / "store")
             else:
-                from hashrange_postgres import PostgresEngine
-
-                engine = PostgresEngine(url, schema=schema)
+                engine = postgres.engine(url, schema=schema)
             stack.callback(engine.close)
             return engine
 
@@ -104,9 +102,7 @@ def test_a_search_finds_what_a_look_at_all_items_finds(
 def test_a_search_on_postgresql_finds_what_a_look_at_all_items_finds(
     postgres_url: str, distance: str, history: list[tuple[Any, ...]]
 ) -> None:
-    from hashrange_postgres import PostgresEngine
-
-    run_history(World(PostgresEngine(postgres_url, schema=postgres.new_schema())), distance, history)
+    run_history(World(postgres.engine(postgres_url, schema=postgres.new_schema())), distance, history)
 
 
 def run_history(world: World, distance: str, history: list[tuple[Any, ...]]) -> None:
@@ -273,7 +269,7 @@ def _bytes_of_matrix(matrix: Any) -> int:
 def test_a_partition_that_is_too_large_is_searched_in_parts(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_matrices, "_PART_BYTES", 2_000)
+    monkeypatch.setattr(matrix_cache, "_PART_BYTES", 2_000)
     small = World(world.database.engine, vector_memory_bytes=20_000)
     small.create(index_of(dimensions=20))
     for number in range(200):
@@ -313,7 +309,7 @@ def test_a_reader_of_an_older_moment_sees_that_moment(tmp_path: Path) -> None:
     world.search([1, 0])
     index, vector = index_in(world)
     kept = world.database._kept["vectors"]
-    wanted = kept_matrices.Search(
+    wanted = matrix_cache.Search(
         engine.read(lambda reader: next(iter(reader.scan_space(index.space)))[0]),
         np.array([1, 0], np.float32),
         5,
@@ -353,7 +349,7 @@ def test_outdated_entries_are_not_kept(world: World) -> None:
         def get_many(self, addresses: Any) -> list[bytes | None]:
             return [remembered.get(address) or self._reader.get_many([address])[0] for address in addresses]
 
-    wanted = kept_matrices.Search(rows[0][0], np.array([1, 0], np.float32), 4, EVERYTHING)
+    wanted = matrix_cache.Search(rows[0][0], np.array([1, 0], np.float32), 4, EVERYTHING)
     for round_ in range(12):
         world.put(0, [1, 5 + round_])
         world("DeleteItem", TableName="table", Key=key_of(1))
@@ -368,7 +364,7 @@ def test_outdated_entries_are_not_kept(world: World) -> None:
 def test_a_search_does_not_wait_for_ever_for_another(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_matrices, "_LOCK_SECONDS_MAX", 0.01)
+    monkeypatch.setattr(matrix_cache, "_LOCK_SECONDS_MAX", 0.01)
     world.create(index_of())
     world.put(1, [1, 0])
     world.search([1, 0])

@@ -47,7 +47,7 @@ class Object(NamedTuple):
     etag: str
 
 
-class Source(Protocol):
+class ObjectReader(Protocol):
     """An object that is being read."""
 
     def read(self, size: int, /) -> bytes:
@@ -57,7 +57,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class Sink(Protocol):
+class ObjectWriter(Protocol):
     """An object that is being written. The whole object appears when its context ends without an error."""
 
     etag: str
@@ -77,12 +77,12 @@ class Buckets(Protocol):
         """The objects whose keys begin with `prefix` and are above `after`, in the order of their keys."""
         ...
 
-    def open(self, bucket: str, item_object: Object, offset: int = 0) -> Source:
+    def open(self, bucket: str, item_object: Object, offset: int = 0) -> ObjectReader:
         """Read an object that was listed, from the byte `offset` on. Raises `BucketError` if it was deleted
         or changed since."""
         ...
 
-    def create(self, bucket: str, key: str) -> AbstractContextManager[Sink]:
+    def create(self, bucket: str, key: str) -> AbstractContextManager[ObjectWriter]:
         """Write an object; an existing object with this key is replaced."""
         ...
 

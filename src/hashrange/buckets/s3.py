@@ -18,7 +18,7 @@ from hashrange.buckets import (
     NO_SUCH_KEY,
     BucketError,
     Object,
-    Source,
+    ObjectReader,
     Unreachable,
 )
 
@@ -79,7 +79,7 @@ class S3Buckets:
                 for entry in page.get("Contents", ()):
                     yield Object(entry["Key"], entry["Size"], entry["ETag"])
 
-    def open(self, bucket: str, item_object: Object, offset: int = 0) -> Source:
+    def open(self, bucket: str, item_object: Object, offset: int = 0) -> ObjectReader:
         """As `Buckets.open`."""
         if offset >= item_object.bytes:
             return _Nothing()

@@ -32,7 +32,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hashrange import __version__, form
-from hashrange.rings import HOMES, load, rings
+from hashrange.rings import HOMES, Missing, load, rings
 
 _COMMANDS: Final = {
     "as-of": "Read the past of a running server's tables, and bring it back.",
@@ -77,11 +77,14 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _COMMANDS:
             reference = f"hashrange.cli.{_MODULES.get(cmd_name, cmd_name)}:command"
-        elif cmd_name in (of_rings := rings().commands()):
-            reference = of_rings[cmd_name].command
+            command = load(reference)
         else:
-            return None
-        command = load(reference)
+            try:
+                command = rings().find("commands", cmd_name)
+            except Missing as error:
+                raise click.ClickException(str(error)) from error
+            if command is None:
+                return None
         assert isinstance(command, click.Command)
         return command
 

@@ -13,6 +13,8 @@ from hashrange.server.admin import port
 from hashrange.server.admin.port import HOST, Door, Subject
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hashrange.server.admin.application import AdminServer
     from hashrange.server.tls import Certificates
 
@@ -52,6 +54,17 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
     shown = (status, insights, destinations)
     changed = (clock, faults, travel, backups, checkpoints, data)
     endpoints = [endpoint for part in (*shown, *changed) for endpoint in part.ENDPOINTS]
-    for of_ring in rings().each("endpoints"):
-        endpoints += of_ring
+
+    def add(of_ring: Sequence[application.Endpoint]) -> None:
+        """Add the endpoints of a ring. Raises ValueError, and what the application raises, for endpoints that
+        would end the plane or hide others."""
+        application.application(subject, door, of_ring)
+        application.description(of_ring)
+        taken = {(endpoint.method, endpoint.path) for endpoint in endpoints}
+        for endpoint in of_ring:
+            if (endpoint.method, endpoint.path) in taken:
+                raise ValueError(f"{endpoint.method} {endpoint.path} is an endpoint of another package")
+        endpoints.extend(of_ring)
+
+    rings().each("endpoints", add)
     return application.server(subject, door, tuple(endpoints))

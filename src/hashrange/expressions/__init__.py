@@ -3,7 +3,7 @@
     lexer          text to tokens, shared with PartiQL
     tree           the trees and their printer
     parser         tokens to trees: the four grammars
-    reserved       the reserved words
+    reserved       the reserved words, and the text of their error
     substitutions  ExpressionAttributeNames and ExpressionAttributeValues
     preparing      the code that all languages share: names, values, cache and errors
     words          refuses reserved words, and functions in the wrong place

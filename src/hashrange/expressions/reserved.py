@@ -1,10 +1,14 @@
-"""The reserved words: names that an expression may only use through `ExpressionAttributeNames`.
+"""The reserved words, names that an expression may only use through `ExpressionAttributeNames`; and the text
+of the error for one, which `words` raises.
 
 Matching ignores case, so a caller looks up the upper-cased name.
 Source: Amazon DynamoDB Developer Guide, "Reserved words in DynamoDB".
 """
 
 from typing import Final
+
+RESERVED: Final = "Attribute name is a reserved keyword; reserved keyword: "
+"""The text of the error, which ends with the word as the request has it."""
 
 _WORDS: Final = """
     ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY

@@ -148,7 +148,7 @@ _REMOVAL_BYTES: Final = 1
 _LATER_ELEMENT_BYTES: Final = 4
 _PATH_BYTES: Final = 1
 _PATH_ELEMENT_BYTES: Final = 14
-_OPERATOR_BYTES: Final = {"+": 34, "-": 37, "if_not_exists": 39, "list_append": 37}
+OPERATOR_BYTES: Final = {"+": 34, "-": 37, "if_not_exists": 39, "list_append": 37}
 
 
 def _charges(tree: UpdateTree, names: dict[str, str]) -> Charges:
@@ -171,7 +171,7 @@ def _charges(tree: UpdateTree, names: dict[str, str]) -> Charges:
                             for element in resolve(node, names):
                                 fixed += _PATH_ELEMENT_BYTES + _element_bytes(element)
                         case Arithmetic(operator) | Call(operator):
-                            fixed += _OPERATOR_BYTES[operator]
+                            fixed += OPERATOR_BYTES[operator]
             case Add(_, Value(name)):
                 fixed += _WRITE_BYTES
                 additions.append((path, name))

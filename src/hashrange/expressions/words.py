@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from hashrange.expressions.lexer import ExpressionError
 from hashrange.expressions.operands import CONDITION_FUNCTIONS, UPDATE_FUNCTIONS, misplaced
 from hashrange.expressions.preparing import unknown_function
-from hashrange.expressions.reserved import RESERVED_WORDS
+from hashrange.expressions.reserved import RESERVED, RESERVED_WORDS
 from hashrange.expressions.tree import And, Call, Node, Not, Or, Path, Set, UpdateTree, children
 
 # [report] floci issue 3073: measured.
@@ -61,7 +61,7 @@ def _check_elements(path: Path) -> None:
             if element > _INDEX_MAX:
                 raise ExpressionError(f"List index is not within the allowable range; index: [{element}]")
         elif element[0] != "#" and element.upper() in RESERVED_WORDS:
-            raise ExpressionError(f"Attribute name is a reserved keyword; reserved keyword: {element}")
+            raise ExpressionError(RESERVED + element)
 
 
 def _check_function(function: str, language: Language, *, is_whole: bool) -> None:

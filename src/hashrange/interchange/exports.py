@@ -27,7 +27,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from hashrange.buckets import Buckets, Sink
+from hashrange.buckets import Buckets, ObjectWriter
 from hashrange.interchange import dynamodb_json, ion
 from hashrange.interchange.compression import gzip_writer
 from hashrange.values import Item
@@ -80,7 +80,7 @@ class Layout:
 class DataWriter:
     """Writes the lines of one data object."""
 
-    def __init__(self, sink: Sink, format_: Format) -> None:
+    def __init__(self, sink: ObjectWriter, format_: Format) -> None:
         self._hashing = _Hashing(sink)
         self._gzip = gzip_writer(self._hashing)
         self._format = format_
@@ -131,7 +131,7 @@ class DataWriter:
 class _Hashing:
     """Passes bytes on, and computes their MD5."""
 
-    def __init__(self, sink: Sink) -> None:
+    def __init__(self, sink: ObjectWriter) -> None:
         self._sink = sink
         self._md5 = hashlib.md5(usedforsecurity=False)
         self.count = 0

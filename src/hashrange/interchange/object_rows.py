@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, ParamSpec, TypeVar
 
-from hashrange.buckets import Source
+from hashrange.buckets import ObjectReader
 from hashrange.interchange import csv_files, dynamodb_json, ion
 from hashrange.interchange.compression import DAMAGED, Readable, reader
 from hashrange.interchange.csv_files import Columns
@@ -32,7 +32,7 @@ class Rows:
 
     def __init__(
         self,
-        source: Source,
+        source: ObjectReader,
         format_: Format,
         compression: str,
         columns: Columns | None = None,

@@ -75,7 +75,7 @@ class Context:
         self.kept = {} if kept is None else kept
 
 
-class Terms:
+class RequestSettings:
     """The settings that matter to every request, read once. It is a compiled class, because to read an
     attribute of a class that is not compiled takes as long as to read twenty of these.
 

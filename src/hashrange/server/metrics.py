@@ -44,6 +44,8 @@ BOUNDS_SECONDS: Final[tuple[float, ...]] = (
 _OK: Final = 200
 
 _Sample = tuple[str, dict[str, str], int | float]
+Family = tuple[str, str, str, list[_Sample]]
+"""A metric: its name, its kind, its description, and its samples."""
 
 now = time.perf_counter
 """The clock for latencies."""
@@ -144,7 +146,12 @@ _COUNTED: Final = {
 }
 
 
-def observer_family(failures: int) -> tuple[str, str, str, list[_Sample]]:
+def lines_of(families: Iterable[Family]) -> list[str]:
+    """The lines of metrics in Prometheus' text format."""
+    return [*chain.from_iterable(starmap(_family, families))]
+
+
+def observer_family(failures: int) -> Family:
     """The metric of what looks at requests and has failed."""
     text = "Errors of what looks at requests: recorders, onlookers, rules. The requests went on."
     return "hashrange_observer_failures_total", "counter", text, [("", {}, failures)]
@@ -172,9 +179,9 @@ def exposition(
     tables: TableSamples,
     background: Background,
     engine: Engine,
-    further: Iterable[tuple[str, str, str, list[_Sample]]] = (),
+    further: Iterable[str] = (),
 ) -> str:
-    """All metrics in Prometheus' text format. `further` are metrics with their kinds and descriptions."""
+    """All metrics in Prometheus' text format. `further` are the lines of other metrics (`lines_of`)."""
     lines: list[str] = []
     tallies = sorted(metrics.tallies.items())
     lines += _family(
@@ -229,7 +236,7 @@ def exposition(
     lines += _family("hashrange_background_failing", "gauge", "Background work that fails.", failing)
     lines += [*_family("hashrange_table_items", "gauge", "Items of a table.", ()), *tables.items_lines]
     lines += [*_family("hashrange_table_bytes", "gauge", "Size of a table's items.", ()), *tables.bytes_lines]
-    lines += chain.from_iterable(starmap(_family, further))
+    lines += further
     cpu_seconds: _Sample = ("", {}, time.process_time())
     lines += _family("process_cpu_seconds_total", "counter", "CPU time of the process.", [cpu_seconds])
     return "\n".join(lines) + "\n"

@@ -18,14 +18,16 @@ import functools
 import inspect
 import os
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from hashrange import rings
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
-from hashrange.testing import scopes
+from hashrange.settings import like_aws as settings_like_aws
+from hashrange.testing import scopes, waiting
 from hashrange.testing.database import SETTINGS, LocalDatabase
 from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Callable[..., Any])
 Documents = Mapping[str, Any] | Sequence[Mapping[str, Any]]
+LikeAws = bool | Literal["fast"]
 
 
 @overload
@@ -48,6 +51,7 @@ def local(
     *,
     settings: Settings = ...,
     throttle: bool = ...,
+    like_aws: LikeAws = ...,
     shared_regions: bool = ...,
     now: Moment | None = None,
     endpoint_url: str | None = None,
@@ -72,6 +76,9 @@ def local(given: Any = None, /, **options: Any) -> Any:
         tables, as on AWS.
     shared_regions: let all regions of an account share their tables, so that tables can have replicas.
     throttle: refuse requests that exceed the throughput of the empty database's tables.
+    like_aws: let the empty database be as slow, eventual and strict as the service (`settings.LIKE_AWS`).
+        With ``"fast"``, what sleeps in the block advances the database's clock and goes on at once, so that
+        waiters and retries take no time.
     now: the moment at which the database's clock stands still. By default it shows this process's time, and
         follows freezegun and time-machine.
     endpoint_url, region, account_id: answer only requests to this endpoint, region or account. Blocks with
@@ -117,6 +124,7 @@ class Block:
         *,
         settings: Settings = SETTINGS,
         throttle: bool = False,
+        like_aws: LikeAws = False,
         shared_regions: bool = False,
         now: Moment | None = None,
         endpoint_url: str | None = None,
@@ -131,6 +139,9 @@ class Block:
     ) -> None:
         self._given = LocalDatabase(database, now=now) if isinstance(database, Database) else database
         self._settings = replace(settings, throttle=True) if throttle else settings
+        if like_aws:
+            self._settings = settings_like_aws(self._settings)
+        self._is_fast = like_aws == "fast"
         if shared_regions:
             self._settings = replace(self._settings, separate_regions=False)
         self._now = now
@@ -147,7 +158,7 @@ class Block:
             made: Policy = rings.needed("access", "testing", "policy")(policy, user, record_policy)
             self._policy = made
             self._identified = made.identified
-        self._open: list[tuple[Scope, LocalDatabase]] = []
+        self._open: list[tuple[Scope, LocalDatabase, ExitStack]] = []
 
     def __enter__(self) -> LocalDatabase:
         # Imported here, because it needs botocore, and the rest of the package does not.
@@ -173,7 +184,10 @@ class Block:
         scopes.enter(scope)
         if self._policy is not None:
             self._policy.begin(database.database)
-        self._open.append((scope, database))
+        passing = ExitStack()
+        if self._is_fast:
+            passing.enter_context(waiting.passing(database.clock))
+        self._open.append((scope, database, passing))
         return database
 
     def __exit__(
@@ -182,7 +196,8 @@ class Block:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        scope, database = self._open.pop()
+        scope, database, passing = self._open.pop()
+        passing.close()
         scopes.leave(scope)
         if self._policy is not None:
             self._policy.end(database.database)

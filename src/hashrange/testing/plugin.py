@@ -11,9 +11,10 @@
 
     @pytest.mark.dynamodb("orders", "pk, sk:N", indexes={"by-customer": "customer"}, items="orders.json")
     @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
+    @pytest.mark.dynamodb_like_aws        the database is as slow, eventual and strict as the service
 
 Options of the ini file: `dynamodb_scope`, `dynamodb_region`, `dynamodb_account_id`, `dynamodb_tables`,
-`dynamodb_now`, `dynamodb_other_services`.
+`dynamodb_now`, `dynamodb_other_services`, `dynamodb_like_aws`.
 
 Options: `--dynamodb-costs`, `--dynamodb-costs-max`.
 
@@ -24,6 +25,7 @@ fixtures of moto and of LocalStack may be used in the same test.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -41,6 +43,7 @@ Seed = Callable[["LocalDatabase"], object]
 _COSTS_MAX: Final = 10
 _MARK: Final = "dynamodb"
 _FIXTURE: Final = "dynamodb"
+_LIKE_AWS: Final = "dynamodb_like_aws"
 # Nobody listens there: a client that is used after its test reaches no service.
 _ENDPOINT_URL: Final = "http://dynamodb.hashrange-plugin.invalid"
 
@@ -57,6 +60,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "dynamodb_other_services",
         "requests to other services: stop (those without credentials), refuse, allow",
         default="stop",
+    )
+    parser.addini(
+        "dynamodb_like_aws",
+        "make every database as slow, eventual and strict as the service: no, fast (sleeping advances the "
+        "database's clock), real (sleeping takes its time)",
+        default="no",
     )
     group = parser.getgroup("dynamodb")
     group.addoption(
@@ -79,6 +88,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "dynamodb(name, key, *, indexes, stream, ttl, items, tables, parameters): "
         "a table, or the tables of a file, that the test's database has (hashrange)",
     )
+    config.addinivalue_line(
+        "markers",
+        "dynamodb_like_aws(mode='fast'): the test's database is as slow, eventual and strict as the service; "
+        "with 'real' sleeping takes its time (hashrange)",
+    )
     if config.getoption("dynamodb_costs"):
         from hashrange.testing.costs import CostsOfTests
 
@@ -89,7 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     names: list[str] | None = getattr(item, "fixturenames", None)
-    if names is not None and _FIXTURE not in names and item.get_closest_marker(_MARK) is not None:
+    marked = any(item.get_closest_marker(mark) is not None for mark in (_MARK, _LIKE_AWS))
+    if names is not None and _FIXTURE not in names and marked:
         names.insert(0, _FIXTURE)
 
 
@@ -116,15 +131,23 @@ def dynamodb(
 ) -> Iterator[LocalDatabase]:
     """A database of this process (`hashrange.testing.LocalDatabase`) that answers all DynamoDB clients of the
     process while the test runs. New for each test, or in the scope that ``dynamodb_scope`` names."""
+    from hashrange.settings import like_aws
+    from hashrange.testing import waiting
     from hashrange.testing.blocks import local
-    from hashrange.testing.database import LocalDatabase
+    from hashrange.testing.database import SETTINGS, LocalDatabase
 
     ini = request.config.getini
-    region, account_id = ini("dynamodb_region"), ini("dynamodb_account_id")
-    database = LocalDatabase(now=ini("dynamodb_now") or None, region=region, account_id=account_id)
+    region, account_id, mode = ini("dynamodb_region"), ini("dynamodb_account_id"), _like_aws_mode(request)
+    database = LocalDatabase(
+        settings=SETTINGS if mode == "no" else like_aws(SETTINGS),
+        now=ini("dynamodb_now") or None,
+        region=region,
+        account_id=account_id,
+    )
     with (
         database,
         local(database, other_services=ini("dynamodb_other_services"), default_account_id=account_id),
+        waiting.passing(database.clock) if mode == "fast" else nullcontext(),
     ):
         if dynamodb_seed is not None and dynamodb_seed in _dynamodb_states:
             database.restore(_dynamodb_states[dynamodb_seed])
@@ -136,6 +159,16 @@ def dynamodb(
                 _dynamodb_states[dynamodb_seed] = database.snapshot()
         _declare_marks(database, request)
         yield database
+
+
+def _like_aws_mode(request: pytest.FixtureRequest) -> str:
+    """The mode of the mark, or of the ini file. Raises pytest.UsageError."""
+    mark = request.node.get_closest_marker(_LIKE_AWS)
+    ini = str(request.config.getini(_LIKE_AWS)).strip().lower()
+    mode = ini if mark is None else str(dict(enumerate(mark.args)).get(0, mark.kwargs.get("mode", "fast")))
+    if mode not in ("no", "fast", "real"):
+        raise pytest.UsageError(f"{_LIKE_AWS} is {mode!r}: write fast, real or no.")
+    return mode
 
 
 def _declare_marks(database: LocalDatabase, request: pytest.FixtureRequest) -> None:

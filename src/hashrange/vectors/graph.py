@@ -6,7 +6,7 @@ compares all rows if few of them meet its condition, if the graph would have to 
 proposes too few.
 
 A new vector takes a graph about as long as a search, so background work adds the vectors, a few at a time
-(`Kept.grow`). Those that wait are always proposed: each search finds what was written before it.
+(`MatrixCache.grow`). Those that wait are always proposed: each search finds what was written before it.
 
 Distances in the graph are of 16-bit floats with the range of 32-bit ones (bfloat16), which halve its memory.
 """

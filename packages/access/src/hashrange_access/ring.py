@@ -17,8 +17,13 @@ RING: Final = Ring(
         "policy": Command("Examine access policies.", "hashrange_access.commands.policy:command"),
     },
     serving="hashrange_access.commands.serving:PART",
+    options=(
+        "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
+        "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
+    ),
     endpoints="hashrange_access.admin:ENDPOINTS",
+    paths=("/access-keys",),
     parts={"judging": "hashrange_access.judging.judging:Judging"},
     testing={"policy": "hashrange_access.testing:policy"},
     forms="hashrange_access.sts.service:answered",
-)
+)  # fmt: skip

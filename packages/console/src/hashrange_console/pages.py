@@ -89,8 +89,14 @@ class Pages:
 
 @cache
 def of_rings() -> tuple[Pages, ...]:
-    """The pages of other rings."""
-    return tuple(rings().each("pages"))
+    """The pages of other rings, without those that cannot be used."""
+
+    def checked(pages: Any) -> Pages:
+        if not isinstance(pages, Pages) or not all(isinstance(part, Part) for part in pages.parts):
+            raise TypeError(f"{pages!r} is not Pages")
+        return pages
+
+    return tuple(rings().each("pages", checked).values())
 
 
 _OWN: tuple[Section, ...] = (

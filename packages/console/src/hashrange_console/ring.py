@@ -15,5 +15,7 @@ RING: Final = Ring(
         )
     },
     serving="hashrange_console.serving:SERVING",
+    options=("--console-banner",),
     endpoints="hashrange_console.routes:ENDPOINTS",
+    paths=("/console", "/console-link"),
 )

@@ -29,8 +29,18 @@ RING: Final = Ring(
         ),
     },
     serving="hashrange_lab.commands.serving:PART",
+    options=("--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max"),
     endpoints="hashrange_lab.admin:ENDPOINTS",
     pages="hashrange_lab.pages:PAGES",
+    paths=(
+        "/costs",
+        "/heat",
+        "/lab",
+        "/recording",
+        "/console/capacity",
+        "/console/costs",
+        "/console/heat",
+    ),
     metrics="hashrange_lab.behaviour.metrics:families_of",
     parts={
         "lab": "hashrange_lab.behaviour:Lab",

@@ -12,5 +12,6 @@ RING: Final = Ring(
     name="postgres",
     about="several servers over one PostgreSQL",
     serving="hashrange_postgres.serving:PART",
+    options=("--postgres", "--postgres-schema", "--postgres-answer-seconds"),
     stores={"postgresql": _STORES, "postgres": _STORES},
 )

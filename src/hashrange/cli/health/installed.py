@@ -79,9 +79,10 @@ def _hot_path() -> Finding:
 
 def _rings(found: Rings) -> Iterator[Finding]:
     """The rings that are installed, that cannot be loaded, and those of this project that are missing."""
+    found.examine()
     if found.installed:
         yield Finding("rings", OK, ", ".join(found.installed))
-    for name, why in found.failed.items():
+    for name, why in found.troubles().items():
         yield Finding(f"ring {name}", PROBLEM, f"cannot be loaded: {why}", _remedy(name))
     for name in HOMES.keys() - found.installed.keys() - found.failed.keys():
         yield Finding(f"ring {name}", NOTE, "not installed", _remedy(name))

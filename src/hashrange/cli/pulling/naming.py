@@ -15,32 +15,32 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """`pattern` is a name, a pattern or an ARN. `region` is that of an ARN, else None."""
+class TablePattern:
+    """An argument: a name, a pattern or an ARN. `region` is that of an ARN, else None."""
 
-    pattern: str
+    argument: str
     region: str | None = None
 
     @property
     def is_pattern(self) -> bool:
         """Whether this stands for all tables whose names match."""
-        return self.region is None and _WILD.search(self.pattern) is not None
+        return self.region is None and _WILD.search(self.argument) is not None
 
 
-def wanted(argument: str) -> Wanted:
+def table_pattern(argument: str) -> TablePattern:
     """What an argument means. Raises click.UsageError for an ARN that is not that of a table."""
     if not argument.startswith("arn:"):
-        return Wanted(argument)
+        return TablePattern(argument)
     match = _ARN.fullmatch(argument)
     if match is None:
         raise click.UsageError(
             f"{argument!r} is not the ARN of a table, as "
             "arn:aws:dynamodb:us-east-1:123456789012:table/orders is."
         )
-    return Wanted(argument, match[1])
+    return TablePattern(argument, match[1])
 
 
-def names(client: Any, all_wanted: Iterable[Wanted]) -> list[str]:
+def names(client: Any, patterns: Iterable[TablePattern]) -> list[str]:
     """The tables of a server, by name or ARN, in the order of the arguments and without repetitions. A
     pattern stands for the tables whose names match it.
 
@@ -48,15 +48,15 @@ def names(client: Any, all_wanted: Iterable[Wanted]) -> list[str]:
     """
     found: dict[str, None] = {}
     listed: list[str] | None = None
-    for one_wanted in all_wanted:
-        if not one_wanted.is_pattern:
-            found[one_wanted.pattern] = None
+    for pattern in patterns:
+        if not pattern.is_pattern:
+            found[pattern.argument] = None
             continue
         if listed is None:
             pages = client.get_paginator("list_tables").paginate()
             listed = [name for page in pages for name in page["TableNames"]]
-        matching = [name for name in listed if fnmatchcase(name, one_wanted.pattern)]
+        matching = [name for name in listed if fnmatchcase(name, pattern.argument)]
         if not matching:
-            raise click.ClickException(f"No table of {len(listed)} matches {one_wanted.pattern!r}.")
+            raise click.ClickException(f"No table of {len(listed)} matches {pattern.argument!r}.")
         found |= dict.fromkeys(matching)
     return list(found)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from hashrange.cli.pulling import copying
-from hashrange.cli.pulling.naming import Wanted, names, wanted
+from hashrange.cli.pulling.naming import TablePattern, names, table_pattern
 from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
 from hashrange.cli.remote.connecting import connect
 from hashrange.cli.remote.progress import bar
@@ -27,7 +27,7 @@ Region and credentials of the account are those of the AWS CLI: a profile, the e
 DescribeTable, and ListTables for patterns, DescribeTimeToLive, ListTagsOfResource, and Scan for items; a
 Scan of the account's table consumes its read capacity. Nothing is written to the account."""
 
-_FOR_ALL: Final = Wanted("*")
+_FOR_ALL: Final = TablePattern("*")
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _HINT: Final = (
     " (AWS does not know these credentials: perhaps AWS_ACCESS_KEY_ID holds the invented ones for a local "
@@ -81,9 +81,9 @@ def command(
     if every == bool(tables):
         raise click.UsageError("Name the tables, or give --all.")
     _check_target(endpoint_url, source_url)
-    groups: dict[str | None, list[Wanted]] = {}
-    for one_wanted in map(wanted, tables) if tables else [_FOR_ALL]:
-        groups.setdefault(one_wanted.region or region, []).append(one_wanted)
+    groups: dict[str | None, list[TablePattern]] = {}
+    for pattern in map(table_pattern, tables) if tables else [_FOR_ALL]:
+        groups.setdefault(pattern.region or region, []).append(pattern)
     tell_server(endpoint_url)
     failures = 0
     for of_region, group in groups.items():
@@ -127,7 +127,7 @@ class _Pull:
         self._items_max = items_max
         self._dry_run = dry_run
 
-    def run(self, group: list[Wanted]) -> int:
+    def run(self, group: list[TablePattern]) -> int:
         """Pull the tables of a region; returns how many failed. Raises click.ClickException."""
         try:
             tables = names(self._source, group)

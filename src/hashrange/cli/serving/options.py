@@ -19,7 +19,7 @@ from typing import Any, Final
 import click
 
 from hashrange.clock import SystemClock, parse_moment
-from hashrange.rings import HOMES, rings
+from hashrange.rings import ServingPart, rings
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
 
@@ -48,6 +48,7 @@ EVERYDAY: Final = (
     "log_requests",
     "admin_port",
     "virtual_clock",
+    "like_aws",
     "fault",
 )
 _EVERYDAY: Final = "Everyday options"
@@ -125,16 +126,36 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
 
 def ring_options(function: Any) -> Any:
     """The options that rings add."""
-    for part in reversed(rings().each("serving")):
-        for decorate in reversed(part.options):
-            function = decorate(function)
+    for part in reversed(list(parts_of_rings().values())):
+        function = _decorated(function, part)
     return function
+
+
+def parts_of_rings() -> dict[str, ServingPart]:
+    """The parts that rings have in `serve` and whose options can be made, by the names of the rings."""
+
+    def sound(part: ServingPart) -> ServingPart:
+        names_of(part)
+        return part
+
+    return rings().each("serving", sound)
+
+
+def _decorated(function: Any, part: ServingPart) -> Any:
+    for decorate in reversed(part.options):
+        function = decorate(function)
+    return function
+
+
+def names_of(part: ServingPart) -> set[str]:
+    """The parameters of the options of a ring's part."""
+    made = click.command()(_decorated(lambda **given: None, part))
+    return {parameter.name or "" for parameter in made.params}
 
 
 def _names_of_rings() -> set[str]:
     """The parameters of the options that rings add."""
-    made = click.command()(ring_options(lambda **given: None))
-    return {parameter.name or "" for parameter in made.params}
+    return {name for part in parts_of_rings().values() for name in names_of(part)}
 
 
 def moment(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
@@ -200,7 +221,7 @@ class Sectioned(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Like click's, and says what brings an option of a ring that is not there. Such an option is not
         ignored in the environment either: a server without --auth would serve everybody."""
-        ring_of = {name: ring for ring, home in HOMES.items() for name in home.options}
+        ring_of = rings().options()
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -223,8 +244,9 @@ class Sectioned(click.Command):
                 for option in parameters
                 if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
             ]
-            with formatter.section(section):
-                formatter.write_dl(records)
+            if records:  # (without rings, their section has none)
+                with formatter.section(section):
+                    formatter.write_dl(records)
 
 
 def shortened(option: click.Option) -> str:

@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import partial
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from hashrange import __version__, form
 from hashrange.cli import logs
@@ -31,15 +32,17 @@ from hashrange.cli.serving.options import (
     settings_options,
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
+from hashrange.cli.serving.parts import Parts
 from hashrange.cli.serving.tls import certificates_of, tls_options
 from hashrange.cli.serving.welcome import Secrets, announce, is_open
-from hashrange.clock import Clock, VirtualClock, show_moment
+from hashrange.clock import Clock, FastClock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
-from hashrange.rings import ServingPart, Starting, rings
+from hashrange.rings import Starting, rings
 from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
 from hashrange.server.admin.port import HOST
-from hashrange.settings import Settings
+from hashrange.settings import LIKE_AWS_FAST, Settings
+from hashrange.settings import like_aws as settings_like_aws
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Local, Remote, clock_of
 from hashrange.storage.failures import StorageError
@@ -169,6 +172,17 @@ _PORT_MAX: Final = 65_535
     "[default: now]",
 )
 @option(
+    "--like-aws",
+    type=click.Choice(["off", "real", "fast"]),
+    metavar="MODE",
+    default="off",
+    is_flag=False,
+    flag_value="real",
+    help="Be as slow, eventual and strict as the service: tables, indexes, reads, throughput and limits of "
+    "an account, by the settings below that are not given. With `fast` the database's clock runs "
+    f"{LIKE_AWS_FAST:.0f} times as fast; see docs/like-aws.md.",
+)
+@option(
     "--fault",
     type=FaultRules(),
     multiple=True,
@@ -195,23 +209,33 @@ def command(
     log_requests: bool,
     virtual_clock: bool,
     virtual_clock_start: float | None,
+    like_aws: str,
     fault: tuple[list[Rule], ...],
     **given: Any,
 ) -> None:
     """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
-    parts: list[ServingPart] = rings().each("serving")
-    stored = {part.store: bool(given[_parameter(part.store)]) for part in parts if part.store}
+    parts = Parts(given, click.get_current_context())
+    stored = parts.stores()
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), **stored})
     _configure_logs(log_format, log_level, log_requests)
+    for ring, why in rings().troubles().items():
+        _log.error("a ring cannot be loaded", extra={"fields": {"ring": ring, "error": why}})
     server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
-    asks_for_keys = any(part.asks_for_keys(given) for part in parts)
+    if like_aws == "fast" and not memory:
+        raise click.UsageError(
+            "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
+        )
+    if like_aws != "off":
+        database_settings = settings_like_aws(database_settings, _given())
+    asks_for_keys = parts.ask_for_keys()
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
     descriptors.raise_limit()
     allocation.share_one_arena(os.environ)
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
-    engine = _open(data_dir, cache_mib, given, parts)
+    engine = _open(data_dir, cache_mib, parts)
     virtual = virtual_clock or virtual_clock_start is not None
-    clock = VirtualClock(virtual_clock_start, real=clock_of(engine)) if virtual else clock_of(engine)
+    real = FastClock(clock_of(engine), LIKE_AWS_FAST) if like_aws == "fast" else clock_of(engine)
+    clock = VirtualClock(virtual_clock_start, real=real) if virtual else real
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
@@ -220,11 +244,10 @@ def command(
         tls = certificates_of(given)
         token = _token(admin_port, admin_token, makes=asks_for_keys and log_format == "text")
         starting = Starting(database, given, stack, data_dir, account_id, tls is not None, token != "")
-        for part in parts:
-            part.begin(starting)
+        parts.begin(starting)
         bind = partial(bind_admin, read_only=console_read_only, certificates=tls)
         admin = _bind_admin(bind, port, admin_port, admin_host, token)
-        shown = Secrets(_introduce(admin, parts, given, stack), "" if admin_token else token)
+        shown = Secrets(_introduce(admin, parts, stack), "" if admin_token else token)
 
         def started(endpoint_url: str) -> None:
             _keep(engine)
@@ -261,20 +284,18 @@ def _stopping(reason: str) -> None:
     _log.info("stopping", extra={"fields": {"reason": reason}})
 
 
-def _parameter(option: str) -> str:
-    return option.removeprefix("--").replace("-", "_")
+def _given() -> set[str]:
+    """The parameters that were given on the command line or in the environment."""
+    ctx = click.get_current_context()
+    return {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
-def _introduce(
-    admin: Admin | None, parts: Iterable[ServingPart], given: dict[str, Any], stack: ExitStack
-) -> dict[str, str]:
+def _introduce(admin: Admin | None, parts: Parts, stack: ExitStack) -> dict[str, str]:
     """Show the admin plane, if there is one, to the rings. Returns what they say to who starts the server."""
-    said: dict[str, str] = {}
-    if admin is not None:
-        stack.callback(admin.close)
-        for part in parts:
-            said |= part.bound(admin, given)
-    return said
+    if admin is None:
+        return {}
+    stack.callback(admin.close)
+    return parts.bound(admin)
 
 
 def _keep(engine: Engine) -> None:
@@ -379,15 +400,11 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
         raise click.UsageError(str(error)) from error
 
 
-def _open(
-    data_dir: Path | None, cache_mib: int | None, given: dict[str, Any], parts: Iterable[ServingPart]
-) -> Engine:
+def _open(data_dir: Path | None, cache_mib: int | None, parts: Parts) -> Engine:
     """The store of a ring, if the options name one; else that in a directory, or in memory."""
     cache_bytes = None if cache_mib is None else cache_mib * 1024 * 1024
-    for part in parts:
-        made = part.engine(given, cache_bytes)
-        if made is not None:
-            return made
+    if (made := parts.engine(cache_bytes)) is not None:
+        return made
     # Imported here because RocksDB's library takes a while to load, and --memory and --help need none.
     if data_dir is None:
         from hashrange.storage.memory import MemoryEngine

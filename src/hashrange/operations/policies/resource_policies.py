@@ -1,7 +1,7 @@
 """GetResourcePolicy, PutResourcePolicy and DeleteResourcePolicy.
 
 Source: API reference; Developer Guide, "Using resource-based policies for DynamoDB"; [report] ack-api-quirks
-DDB-TABLE-205 to 214, 236 and 347. On AWS reads lag behind changes by seconds; here they do not.
+DDB-TABLE-205 to 214, 236 and 347. On AWS reads lag behind changes by seconds; here `policy_delay_seconds`.
 """
 
 from __future__ import annotations
@@ -52,9 +52,12 @@ class _Resource(NamedTuple):
 def prepare_get(request: Request, context: Context) -> ReadBody:
     """The body of a GetResourcePolicy."""
     resource = _resource(request["ResourceArn"], context)
+    delay = context.settings.policy_delay_seconds
 
     def body(reader: Reader) -> Answer:
         policy = _open(reader, resource, context).policies.get(resource.label)
+        if policy is not None and context.now < policy.revision / 1_000 + delay:
+            policy = policy.before
         if policy is None or not policy.document:
             raise PolicyNotFoundException(f"{_NOT_FOUND}{resource.arn}")
         return {"Policy": shown(policy.document), "RevisionId": str(policy.revision)}
@@ -184,7 +187,10 @@ def _change(txn: Transaction, table: Table, resource: _Resource, document: str, 
             )
     revision = now_ms if before is None else max(now_ms, before.revision + 1)
     kept = {label: policy for label, policy in table.policies.items() if _exists(txn, table, label)}
-    policies = {**kept, resource.label: Policy(document, revision)}
+    former = None
+    if before is not None and context.settings.policy_delay_seconds > 0:
+        former = msgspec.structs.replace(before, before=None)
+    policies = {**kept, resource.label: Policy(document, revision, former)}
     catalog.save(txn, msgspec.structs.replace(table, policies=policies))
     return revision
 

@@ -5,6 +5,7 @@ Source: API reference, GetRecords; for error messages DynamoDB Local, as decisio
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import orjson
@@ -28,6 +29,8 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
     limit = limit_of(request, _PAGE_RECORDS, "Limit should be less than or equal to")
     arn, position = iterators.parse(request["ShardIterator"], context.now)
     region = context.caller.region
+    delay = context.settings.stream_delay_seconds
+    newest = context.now - delay if delay > 0 else math.inf  # (the clock may have been set back)
 
     def body(reader: Reader) -> Billed:
         stream = open_stream(reader, arn, context.scope)
@@ -38,7 +41,7 @@ def prepare(request: Request, context: Context) -> BilledReadBody:
         after, total = position.after, 0
         complete = True
         for sequence, change in streams.read(reader, stream, shard.id, after, limit):
-            if total and total + change.size > _PAGE_BYTES:
+            if (total and total + change.size > _PAGE_BYTES) or change.time > newest:
                 complete = False
                 break
             total += change.size

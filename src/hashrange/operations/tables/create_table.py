@@ -11,6 +11,7 @@ from typing import Any
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_arn, table_name
 from hashrange.operations.tables import (
+    account_limits,
     definition,
     stream_changes,
     table_description,
@@ -45,6 +46,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
                 if existing.status == "CREATING"
                 else f"Table already exists: {name}"
             )
+        account_limits.check(txn, context, adds=True)
         table = build(lambda: catalog.new_space(txn))
         if view_type is not None:
             table = stream_changes.enable(txn, table, view_type, context)

@@ -11,7 +11,7 @@ import msgspec
 
 from hashrange.errors import STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
-from hashrange.operations.tables import replica_changes, table_description
+from hashrange.operations.tables import account_limits, replica_changes, table_description
 from hashrange.storage.api import Transaction
 from hashrange.tables.background import restoring
 from hashrange.tables.definitions import catalog, states
@@ -58,6 +58,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
             # The service deletes no table that an import fills. Here the bucket may never come back, and the
             # import with it; it is CANCELLED when it finds its table gone.
             _check_at_rest(table)
+        account_limits.check(txn, context)
         table = msgspec.structs.replace(table, gone_at=now + delay)
         shown = table_description.describe(txn, table, context.caller, now)
         if delay > 0:

@@ -15,6 +15,7 @@ import msgspec
 from hashrange.errors import INVALID, STILL_IN_USE, ResourceInUseException, ValidationException
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.operations.tables import (
+    account_limits,
     definition,
     index_changes,
     replica_changes,
@@ -92,6 +93,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         vector_changes.check_switch(table, request)
         if request.get("DisassociationProtectionEnabled") is not None:
             replica_changes.check_disassociable(table)
+        account_limits.check(txn, context)
         before = table
         table = _changed(table, request, context)
         if request.get("StreamSpecification") is not None:

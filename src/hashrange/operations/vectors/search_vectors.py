@@ -34,7 +34,7 @@ from hashrange.tables.items import capacity, keys, records, vectors
 from hashrange.values import AttributeValue, Item, admit_value, item_size, kind, numbers
 
 if TYPE_CHECKING:
-    from hashrange.vectors.kept import Kept
+    from hashrange.vectors.cache import MatrixCache
 
 _EXPRESSIONS = ("ProjectionExpression", "SearchConditionExpression")
 _VALUED = ("SearchConditionExpression",)
@@ -225,19 +225,19 @@ def _found(
 ) -> tuple[list[Item], list[float]]:
     """The nearest entries and their scores, the nearest first."""
     try:
-        from hashrange.vectors import graph, kept, matrix
+        from hashrange.vectors import cache, graph, matrix
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise ValidationException(_NEEDS_NUMPY) from None
-    own: Kept | None = context.kept.get(_KEPT)
+    own: MatrixCache | None = context.kept.get(_KEPT)
     if own is None:
         settings = context.settings
         if settings.vector_exact_max < ALL_VECTORS and not graph.is_installed():
             raise ValidationException(_NEEDS_USEARCH)
-        made = kept.Kept(settings.vector_memory_bytes, settings.vector_exact_max)
+        made = cache.MatrixCache(settings.vector_memory_bytes, settings.vector_exact_max)
         own = context.kept.setdefault(_KEPT, made)
-    search = kept.Search(scope.partition, matrix.floats(floats), top, scope.condition)
+    search = cache.Search(scope.partition, matrix.floats(floats), top, scope.condition)
     matches = own.find(reader, index, vector, search)
     stored = reader.get_many([(index.space, scope.partition, match.sort) for match in matches])
     pairs = [(record, match.score) for record, match in zip(stored, matches, strict=True) if record]

@@ -31,7 +31,7 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hashrange import __version__, replaced
-from hashrange.rings import Audit
+from hashrange.rings import Audit, rings
 from hashrange.server.admin.guard import ROLE, Guard
 from hashrange.server.admin.port import Door, Subject
 from hashrange.server.admin.roles import NOBODY, OPERATOR_ROLES, READ, WRITE
@@ -278,7 +278,11 @@ def json(value: Any, status: int = 200) -> Response:
 
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = json({"error": error.detail}, error.status_code)
+    text, status = error.detail, error.status_code
+    if status == 404 and (ring := rings().absent_at(request.url.path)) is not None:
+        text = rings().why_missing(ring)
+        status = 503 if ring in rings().troubles() else 404
+    response = json({"error": text}, status)
     response.headers.update(error.headers or {})
     return response
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from itertools import chain
 from typing import Any, Final
 
 import orjson
@@ -31,6 +32,7 @@ from hashrange.server.metrics import (
     contributors,
     deliveries,
     exposition,
+    lines_of,
     observer_family,
 )
 from hashrange.storage.capabilities import Local, Remote
@@ -56,10 +58,11 @@ async def _health(request: Request) -> Response:
     audit = audit_of(subject)
     silent = audit is not None and (audit.problem or audit.incomplete)
     observers = _failing_observers(subject)
+    broken = rings().troubles()
     other = replaced()
     leaps = background.leaps
     held_seconds = None if leaps is None else leaps.remaining_seconds
-    troubles = (failing, waiting, background.damages, problems, silent, observers, other)
+    troubles = (failing, waiting, background.damages, problems, silent, observers, broken, other)
     is_degraded = any(troubles) or held_seconds is not None
     status = "degraded" if is_degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
@@ -96,6 +99,8 @@ async def _health(request: Request) -> Response:
         }
     if observers:
         shown["observers"] = observers
+    if broken:
+        shown["rings"] = [{"ring": ring, "error": error} for ring, error in sorted(broken.items())]
     if held_seconds is not None:
         shown["clock"] = {"problem": LEAPT, "held_seconds": round(held_seconds)}
     if failing or background.damages:
@@ -142,6 +147,7 @@ async def _metrics(request: Request) -> Response:
     tables = TableSamples(subject.plane.settings.metrics_tables_max)
     async for page in _pages(subject):
         tables.add(page)
+    of_rings = chain.from_iterable(rings().each("metrics", lambda made: lines_of(made(subject))).values())
     text = exposition(
         subject.plane.metrics,
         connections=len(subject.plane.connections),
@@ -150,10 +156,7 @@ async def _metrics(request: Request) -> Response:
         tables=tables,
         background=subject.database.background,
         engine=subject.database.engine,
-        further=[
-            *(family for of_ring in rings().each("metrics") for family in of_ring(subject)),
-            observer_family(subject.database.observers.failures),
-        ],
+        further=[*of_rings, *lines_of([observer_family(subject.database.observers.failures)])],
     )
     rankings = subject.database.insights.rankings(CONTRIBUTORS_IN_METRICS)
     if (audit := audit_of(subject)) is not None:

@@ -405,7 +405,7 @@ def _next_items(items: int, seconds: float, items_max: int) -> int:
 
 
 class Growing(Protocol):
-    """What operations keep in memory: `hashrange.vectors.kept.Kept`."""
+    """What operations keep in memory: `hashrange.vectors.cache.MatrixCache`."""
 
     def grow(self) -> bool:
         """Do a bite of the work on it. Returns whether more is due."""

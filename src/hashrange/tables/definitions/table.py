@@ -250,10 +250,11 @@ class Restore(msgspec.Struct, frozen=True):
 
 class Policy(msgspec.Struct, frozen=True):
     """A resource-based policy: its document, "" once it was deleted, and its revision, which is the time of
-    its last change in milliseconds since the epoch."""
+    its last change in milliseconds since the epoch. `before` is the former policy, where reads lag."""
 
     document: str
     revision: int
+    before: Policy | None = None
 
 
 class Destination(msgspec.Struct, frozen=True):

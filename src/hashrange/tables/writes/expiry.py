@@ -5,7 +5,8 @@ space holds a queue by time (`queues`), whose names are the addresses of items. 
 built from existing items, the space also holds the state of the build (`builds`), under "cursor".
 
 `applying.apply` keeps the queue up to date. The sweep reads the queue from its mark and never scans the
-table. It deletes an item only if the item still expires at the time in the queue.
+table. It deletes an item only if the item still expires at the time in the queue. How soon: every
+`settings.sweep_seconds`; how many at a time: `background.sweeps.BITE_ITEMS` at most.
 
 Source: Developer Guide, "Using time to live (TTL)": a Number of epoch seconds; other types, and times more
 than five years ago, never expire.

@@ -24,7 +24,7 @@ import orjson
 
 from hashrange.testing.tables import cloudformation, documents, terraform
 from hashrange.testing.tables.declaration import Declaration, declare
-from hashrange.testing.tables.forms import DeclarationError, Place
+from hashrange.testing.tables.forms import DeclarationError, DocumentPlace
 from hashrange.testing.tables.making import DeclarationWarning, make
 
 __all__ = ["Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read"]
@@ -68,11 +68,11 @@ def of_document(
     parameters: Mapping[str, Any],
     region: str,
     account_id: str,
-    place: Place | None = None,
+    place: DocumentPlace | None = None,
 ) -> list[Declaration]:
     """The tables of a document in any of these formats, at `place` in a file. Raises DeclarationError for any
     other document."""
-    place = place or Place("", [])
+    place = place or DocumentPlace("", [])
     if isinstance(document, list):
         return [
             declaration

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hashrange.testing.tables.declaration import Declaration
-from hashrange.testing.tables.forms import DeclarationError, Idle, Place, fit, shown, text_of
+from hashrange.testing.tables.forms import DeclarationError, DocumentPlace, Idle, fit, shown, text_of
 from hashrange.testing.tables.intrinsics import Template
 from hashrange.testing.tables.resources import RESOURCES, SIMPLE_TABLE
 
@@ -71,13 +71,13 @@ def parse_yaml(text: str) -> Any:
     text_node: Any = yaml.SafeLoader.construct_yaml_str
     Loader.add_constructor("tag:yaml.org,2002:timestamp", text_node)
     try:
-        return _plain(yaml.load(text, Loader), Place("", []))
+        return _plain(yaml.load(text, Loader), DocumentPlace("", []))
     # PyYAML's constructors raise errors of many kinds for scalars whose tag says another type.
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise DeclarationError(f"this is neither JSON nor YAML: {error}") from error
 
 
-def _plain(value: Any, place: Place) -> Any:
+def _plain(value: Any, place: DocumentPlace) -> Any:
     """A value of YAML as JSON would have it: the names of members are texts."""
     if isinstance(value, Mapping):
         members = ((text_of(name), member) for name, member in value.items())
@@ -92,7 +92,11 @@ def _plain(value: Any, place: Place) -> Any:
 
 
 def of_template(
-    document: Mapping[str, Any], parameters: Mapping[str, Any], region: str, account_id: str, place: Place
+    document: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    region: str,
+    account_id: str,
+    place: DocumentPlace,
 ) -> list[Declaration]:
     """The tables of a template whose conditions hold. Raises DeclarationError if a table cannot be read, or
     if it has a property that is not known."""
@@ -104,7 +108,7 @@ def of_template(
         if "Condition" in fitted and not template.holds(fitted["Condition"], at.at("Condition")):
             continue
         form, read = RESOURCES[type_]
-        at = Place(at.at("Properties").path, [])
+        at = DocumentPlace(at.at("Properties").path, [])
         given = template.resolve(fitted.get("Properties") or {}, at)
         if not isinstance(given, Mapping):
             raise at.error(f"this is an object, not {shown(given)}")
@@ -115,7 +119,7 @@ def of_template(
     return declarations
 
 
-def _declared(template: Template) -> Iterator[tuple[str, str, Mapping[str, Any], Place]]:
+def _declared(template: Template) -> Iterator[tuple[str, str, Mapping[str, Any], DocumentPlace]]:
     """The tables among the resources: their logical ids, types and declarations, and their places."""
     for name, resource in template.resources.items():
         at = template.place.at("Resources").at(name)

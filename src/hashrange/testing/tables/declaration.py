@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hashrange.interchange.descriptions import IncompleteDescription, create_request
 from hashrange.shapes import OPERATIONS
-from hashrange.testing.tables.forms import DeclarationError, Place
+from hashrange.testing.tables.forms import DeclarationError, DocumentPlace
 
 Request = dict[str, Any]
 Item = dict[str, Any]
@@ -126,7 +126,7 @@ def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:
     return schema
 
 
-def of_request(given: Mapping[str, Any], place: Place) -> Request:
+def of_request(given: Mapping[str, Any], place: DocumentPlace) -> Request:
     """The request of CreateTable in a request or in an answer of DescribeTable, which are at `place`. Raises
     DeclarationError."""
     try:

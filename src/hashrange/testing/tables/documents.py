@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hashrange.shapes import OPERATIONS
 from hashrange.testing.tables.declaration import Declaration, Request, of_request
-from hashrange.testing.tables.forms import Form, Place, fit, form_of
+from hashrange.testing.tables.forms import DocumentPlace, Form, fit, form_of
 
 _CREATE: Final[Form] = form_of(OPERATIONS["CreateTable"])
 _DESCRIBED: Final[Form] = {
@@ -52,7 +52,7 @@ def is_model(document: Any) -> bool:
     return isinstance(document, Mapping) and isinstance(document.get("DataModel"), list)
 
 
-def of_command(document: Mapping[str, Any], place: Place) -> list[Declaration]:
+def of_command(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:
     """The table of a request of CreateTable, or of an answer that describes a table. A request must not have
     members that CreateTable does not have; an answer has many. Raises DeclarationError."""
     for member in ("Table", "TableDescription"):
@@ -67,13 +67,13 @@ def of_command(document: Mapping[str, Any], place: Place) -> list[Declaration]:
     return [Declaration(of_request(fitted, place))]
 
 
-def of_model(document: Mapping[str, Any], place: Place) -> list[Declaration]:
+def of_model(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:
     """The tables of a model of NoSQL Workbench, with their sample data as items. Raises DeclarationError."""
     place = place.at("DataModel")
     return [_of_model_table(table, place.at(n)) for n, table in enumerate(document["DataModel"])]
 
 
-def _of_model_table(given: Any, place: Place) -> Declaration:
+def _of_model_table(given: Any, place: DocumentPlace) -> Declaration:
     table = fit(_MODEL, given, place, unknown="all")
     types: dict[str, str] = {}
     if not table.get("TableName") or "KeyAttributes" not in table:

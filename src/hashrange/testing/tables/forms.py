@@ -5,7 +5,7 @@
     {"name": form}            an object with these properties
     {str: form}               an object with any names
     Idle("why")               a property without effect in a database of this process
-    Idle("why", told=True)    the same, and the declaration says so (`Place.notes`)
+    Idle("why", told=True)    the same, and the declaration says so (`DocumentPlace.notes`)
 
 `fit` refuses a property that its form does not have: otherwise a misspelt or a new one would be dropped in
 silence. It converts scalars as CloudFormation does: a number, true and false to a text where a text is
@@ -50,16 +50,16 @@ class Idle:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentPlace:
     """Where a value stands in a document, such as ``Resources/Orders/Properties``, and the notes on all of
     the document's values that have no effect here."""
 
     path: str
     notes: list[str]
 
-    def at(self, name: object) -> Place:
+    def at(self, name: object) -> DocumentPlace:
         """The place of a property, or of a member of a list."""
-        return Place(f"{self.path}/{name}" if self.path else str(name), self.notes)
+        return DocumentPlace(f"{self.path}/{name}" if self.path else str(name), self.notes)
 
     def error(self, text: str) -> DeclarationError:
         """An error that names the place."""
@@ -86,7 +86,7 @@ def form_of(shape: Shape) -> Form:
     return str
 
 
-def fit(form: Form, value: Any, place: Place, *, unknown: Unknown = "none") -> Any:
+def fit(form: Form, value: Any, place: DocumentPlace, *, unknown: Unknown = "none") -> Any:
     """A value in its form, without its nulls.
 
     A property that the form does not have is refused; `unknown` says which are left out instead: those that
@@ -109,7 +109,7 @@ def fit(form: Form, value: Any, place: Place, *, unknown: Unknown = "none") -> A
     return fitted
 
 
-def _fit_object(form: Form, value: Any, place: Place, unknown: Unknown) -> dict[str, Any]:
+def _fit_object(form: Form, value: Any, place: DocumentPlace, unknown: Unknown) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise place.error(f"this is an object, not {shown(value)}")
     fitted = {}

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hashrange.testing.tables.forms import Place, hint, shown, text_of, truth_of
+from hashrange.testing.tables.forms import DocumentPlace, hint, shown, text_of, truth_of
 
 NO_VALUE: Final = object()
 """The value of AWS::NoValue: the member that has it is left out."""
@@ -59,7 +59,7 @@ class Template:
         parameters: Mapping[str, Any],
         region: str,
         account_id: str,
-        place: Place,
+        place: DocumentPlace,
     ) -> None:
         """Raises DeclarationError for a section that is no object, and for unknown `parameters`."""
         self.place = place
@@ -81,7 +81,7 @@ class Template:
             "AWS::NotificationARNs": [],
             "AWS::NoValue": NO_VALUE,
         }
-        self._functions: dict[str, Callable[[Any, Place], Any]] = {
+        self._functions: dict[str, Callable[[Any, DocumentPlace], Any]] = {
             "Ref": self._ref,
             "Fn::Sub": self._sub,
             "Fn::Join": self._join,
@@ -106,7 +106,7 @@ class Template:
             raise self.place.at(name).error(f"this is an object, not {shown(section)}")
         return section
 
-    def resolve(self, part: Any, place: Place) -> Any:
+    def resolve(self, part: Any, place: DocumentPlace) -> Any:
         """The value of the part of the template at `place`. Raises DeclarationError if it cannot be
         determined."""
         if isinstance(part, list):
@@ -129,7 +129,7 @@ class Template:
             resolved[name] = self.resolve(value, place.at(name))
         return {name: value for name, value in resolved.items() if value is not NO_VALUE}
 
-    def holds(self, condition: Any, place: Place) -> bool:
+    def holds(self, condition: Any, place: DocumentPlace) -> bool:
         """Whether a condition of the template holds."""
         if not isinstance(condition, str) or condition not in self._conditions:
             raise place.error(f"The template has no condition {shown(condition)}.")
@@ -148,39 +148,39 @@ class Template:
         name = self.resolve(properties["TableName"], place)
         return resource if name is NO_VALUE else self._as_text(name, place)
 
-    def _arguments(self, argument: Any, place: Place, least: int, most: int) -> list[Any]:
+    def _arguments(self, argument: Any, place: DocumentPlace, least: int, most: int) -> list[Any]:
         if not isinstance(argument, list) or not least <= len(argument) <= most:
             count = str(least) if least == most else f"{least} to {most}"
             raise place.error(f"this function takes a list of {count}, not {shown(argument)}")
         return argument
 
-    def _as_text(self, value: Any, place: Place) -> str:
+    def _as_text(self, value: Any, place: DocumentPlace) -> str:
         text = text_of(value)
         if text is None:
             given = "AWS::NoValue" if value is NO_VALUE else shown(value)
             raise place.error(f"a text is needed here, not {given}")
         return text
 
-    def _text(self, part: Any, place: Place) -> str:
+    def _text(self, part: Any, place: DocumentPlace) -> str:
         return self._as_text(self.resolve(part, place), place)
 
-    def _values(self, part: Any, place: Place) -> list[Any]:
+    def _values(self, part: Any, place: DocumentPlace) -> list[Any]:
         values = self.resolve(part, place)
         if not isinstance(values, list):
             raise place.error(f"a list is needed here, not {shown(values)}")
         return values
 
-    def _truth(self, value: Any, place: Place) -> bool:
+    def _truth(self, value: Any, place: DocumentPlace) -> bool:
         truth = truth_of(value)
         if truth is None:
             raise place.error(f"a condition is needed here, not {shown(value)}")
         return truth
 
-    def _truths(self, argument: Any, place: Place, least: int, most: int) -> list[bool]:
+    def _truths(self, argument: Any, place: DocumentPlace, least: int, most: int) -> list[bool]:
         parts = self._arguments(argument, place, least, most)
         return [self._truth(self.resolve(part, place), place) for part in parts]
 
-    def _ref(self, name: Any, place: Place) -> Any:
+    def _ref(self, name: Any, place: DocumentPlace) -> Any:
         if not isinstance(name, str):
             raise place.error(f"this names a parameter or a resource, not {shown(name)}")
         if name in self._pseudo:
@@ -191,7 +191,7 @@ class Template:
             return self.name_of(name)
         raise place.error(f"The template refers to {name}, which it does not have.")
 
-    def _parameter(self, name: str, place: Place) -> Any:
+    def _parameter(self, name: str, place: DocumentPlace) -> Any:
         declared = self._declared[name]
         if not isinstance(declared, Mapping):
             raise self.place.at("Parameters").at(name).error(f"this is an object, not {shown(declared)}")
@@ -205,7 +205,7 @@ class Template:
         text = self._as_text(value, place)
         return [member.strip() for member in text.split(",")] if text else []
 
-    def _get_att(self, argument: Any, place: Place) -> str:
+    def _get_att(self, argument: Any, place: DocumentPlace) -> str:
         if isinstance(argument, str):
             resource, _, attribute = argument.partition(".")
         else:
@@ -217,7 +217,7 @@ class Template:
         region, account = self._pseudo["AWS::Region"], self._pseudo["AWS::AccountId"]
         return _ARNS[type_].format(region=region, account=account, name=self.name_of(resource))
 
-    def _sub(self, argument: Any, place: Place) -> str:
+    def _sub(self, argument: Any, place: DocumentPlace) -> str:
         text, own = (argument, {}) if isinstance(argument, str) else self._arguments(argument, place, 2, 2)
         if not isinstance(text, str) or not isinstance(own, Mapping):
             raise place.error(f"this function takes a text, or a text and an object, not {shown(argument)}")
@@ -238,21 +238,21 @@ class Template:
 
         return _joined(_VARIABLE.sub(value, text), used)
 
-    def _join(self, argument: Any, place: Place) -> str:
+    def _join(self, argument: Any, place: DocumentPlace) -> str:
         delimiter, parts = self._arguments(argument, place, 2, 2)
         values = [self._as_text(value, place) for value in self._values(parts, place)]
         return _joined(self._text(delimiter, place).join(values), values)
 
-    def _if(self, argument: Any, place: Place) -> Any:
+    def _if(self, argument: Any, place: DocumentPlace) -> Any:
         condition, then, otherwise = self._arguments(argument, place, 3, 3)
         return self.resolve(then, place) if self.holds(condition, place) else self.resolve(otherwise, place)
 
-    def _equals(self, argument: Any, place: Place) -> bool:
+    def _equals(self, argument: Any, place: DocumentPlace) -> bool:
         left, right = (self.resolve(part, place) for part in self._arguments(argument, place, 2, 2))
         texts = text_of(left), text_of(right)
         return left == right if None in texts else texts[0] == texts[1]
 
-    def _find_in_map(self, argument: Any, place: Place) -> Any:
+    def _find_in_map(self, argument: Any, place: DocumentPlace) -> Any:
         parts = self._arguments(argument, place, 3, 4)
         names = [self._text(part, place) for part in parts[:3]]
         found: Any = self._mappings
@@ -264,14 +264,14 @@ class Template:
             found = found[name]
         return found
 
-    def _select(self, argument: Any, place: Place) -> Any:
+    def _select(self, argument: Any, place: DocumentPlace) -> Any:
         index, parts = self._arguments(argument, place, 2, 2)
         number, values = self._text(index, place), self._values(parts, place)
         if not _INDEX(number) or int(number) >= len(values):
             raise place.error(f"there is no value {number} in {shown(values)}, which are counted from 0")
         return values[int(number)]
 
-    def _split(self, argument: Any, place: Place) -> list[str]:
+    def _split(self, argument: Any, place: DocumentPlace) -> list[str]:
         delimiter, part = self._arguments(argument, place, 2, 2)
         separator, text = self._text(delimiter, place), self._text(part, place)
         if not separator:

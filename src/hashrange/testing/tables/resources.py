@@ -18,7 +18,7 @@ import orjson
 
 from hashrange.shapes import OPERATIONS
 from hashrange.testing.tables.declaration import Declaration, Request, Setting, of_request
-from hashrange.testing.tables.forms import Form, Idle, Place, form_of
+from hashrange.testing.tables.forms import DocumentPlace, Form, Idle, form_of
 from hashrange.testing.tables.intrinsics import is_of_stack
 
 _CREATE: Final = form_of(OPERATIONS["CreateTable"])
@@ -120,7 +120,7 @@ SIMPLE_TABLE: Final[Form] = {
 _SAM_TYPES: Final = {"String": "S", "Number": "N", "Binary": "B"}
 
 
-def table(properties: Request, place: Place, region: str = "") -> Declaration:
+def table(properties: Request, place: DocumentPlace, region: str = "") -> Declaration:
     """The declaration of a table with properties of AWS::DynamoDB::Table, in any region. Raises
     DeclarationError."""
     stream = properties.get("StreamSpecification")
@@ -139,7 +139,7 @@ def table(properties: Request, place: Place, region: str = "") -> Declaration:
     )
 
 
-def _policy(holder: Request, place: Place) -> str | None:
+def _policy(holder: Request, place: DocumentPlace) -> str | None:
     """The text of a resource policy; None if there is none, or if only a stack knows parts of it."""
     document = (holder.get("ResourcePolicy") or {}).get("PolicyDocument")
     if is_of_stack(document):
@@ -157,7 +157,7 @@ def _encryption(given: Request | None) -> Request | None:
     return wanted | {"Enabled": given.get("SSEEnabled", bool(wanted))}
 
 
-def _settings(properties: Request, place: Place) -> Iterator[Setting]:
+def _settings(properties: Request, place: DocumentPlace) -> Iterator[Setting]:
     """The operations that follow CreateTable."""
     recovery = properties.get("PointInTimeRecoverySpecification") or {}
     if recovery.get("PointInTimeRecoveryEnabled"):
@@ -176,7 +176,7 @@ def _settings(properties: Request, place: Place) -> Iterator[Setting]:
         yield "EnableKinesisStreamingDestination", request
 
 
-def _global_table(properties: Request, place: Place, region: str) -> Declaration:
+def _global_table(properties: Request, place: DocumentPlace, region: str) -> Declaration:
     """A global table, with the settings that its replica in the stack's region has: the first one, if none is
     there."""
     replicas = properties.get("Replicas") or [{}]
@@ -208,7 +208,7 @@ def _global_table(properties: Request, place: Place, region: str) -> Declaration
     return replace(table(regional, place), replicas=tuple(updates))
 
 
-def _replica(replica: Request, encryption: Request, place: Place) -> Request:
+def _replica(replica: Request, encryption: Request, place: DocumentPlace) -> Request:
     if others := sorted(replica.keys() - {"Region", "SSESpecification", "TableClass"}):
         at = place.at("Replicas").at(replica.get("Region"))
         at.note(f"of a replica in another region only the key and the class are set, not {', '.join(others)}")
@@ -234,13 +234,13 @@ def replica_updates(creates: list[Request], witnesses: list[str] | None) -> Iter
         }
 
 
-def _global_index(index: Request, own: Request, mode: str, place: Place) -> Request:
+def _global_index(index: Request, own: Request, mode: str, place: DocumentPlace) -> Request:
     kept = {name: index[name] for name in _INDEX if name in index}
     insights = {"ContributorInsightsSpecification": own.get("ContributorInsightsSpecification")}
     return kept | insights | _units(index, own, mode, place)
 
 
-def _units(shared: Request, own: Request, mode: str, place: Place) -> Request:
+def _units(shared: Request, own: Request, mode: str, place: DocumentPlace) -> Request:
     """The throughput of a table or an index, of which a part belongs to the replica."""
     given = shared | own
     idle = "OnDemand" if mode == "PROVISIONED" else "Provisioned"
@@ -264,7 +264,7 @@ def _least(scaled: Request) -> int | None:
     return units
 
 
-def _simple_table(properties: Request, place: Place, region: str) -> Declaration:
+def _simple_table(properties: Request, place: DocumentPlace, region: str) -> Declaration:
     key = properties.get("PrimaryKey") or {}
     name, type_ = key.get("Name", "id"), key.get("Type", "String")
     if type_ not in _SAM_TYPES:
@@ -277,7 +277,7 @@ def _simple_table(properties: Request, place: Place, region: str) -> Declaration
     return table(simple, place)
 
 
-RESOURCES: Final[dict[str, tuple[Form, Callable[[Request, Place, str], Declaration]]]] = {
+RESOURCES: Final[dict[str, tuple[Form, Callable[[Request, DocumentPlace, str], Declaration]]]] = {
     "AWS::DynamoDB::Table": (TABLE, table),
     "AWS::DynamoDB::GlobalTable": (GLOBAL_TABLE, _global_table),
     "AWS::Serverless::SimpleTable": (SIMPLE_TABLE, _simple_table),

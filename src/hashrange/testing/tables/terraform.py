@@ -20,7 +20,7 @@ import orjson
 
 from hashrange.testing.tables.arguments import RESOURCES
 from hashrange.testing.tables.declaration import Declaration, Item, Request
-from hashrange.testing.tables.forms import Place, fit, shown
+from hashrange.testing.tables.forms import DocumentPlace, fit, shown
 from hashrange.testing.tables.resources import replica_updates, table
 
 _WARM_READ_UNITS: Final = 12_000
@@ -33,7 +33,7 @@ class _Declared:
     """A table of the document: its properties, as AWS::DynamoDB::Table has them, and what stands beside."""
 
     values: Request
-    place: Place
+    place: DocumentPlace
     properties: Request
     items: list[Item] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ def is_plan(document: Any) -> bool:
     return isinstance(document, Mapping) and "format_version" in document and bool(_root(document))
 
 
-def of_plan(document: Mapping[str, Any], place: Place) -> list[Declaration]:
+def of_plan(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:
     """The tables of a plan or a state, with the items that it declares for them. Raises DeclarationError for
     one that cannot be read, and for an argument that is not known."""
     resources = list(_resources(_root(document), place))
@@ -56,7 +56,7 @@ def of_plan(document: Mapping[str, Any], place: Place) -> list[Declaration]:
     declarations = []
     for declared in tables:
         given = {name: value for name, value in declared.properties.items() if value not in (None, [])}
-        made = table(given, Place(declared.place.path, []))
+        made = table(given, DocumentPlace(declared.place.path, []))
         updates = tuple(_replicas(declared.values))
         notes = [*declared.place.notes, *made.notes]
         declarations.append(replace(made, items=tuple(declared.items), replicas=updates, notes=notes))
@@ -74,7 +74,7 @@ def _root(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _resources(module: Any, place: Place) -> Iterator[tuple[str, Any, Place]]:
+def _resources(module: Any, place: DocumentPlace) -> Iterator[tuple[str, Any, DocumentPlace]]:
     """The types and the values of DynamoDB's resources of a module and its children, and their places."""
     if not isinstance(module, Mapping):
         raise place.error(f"this is a module, not {shown(module)}")
@@ -83,21 +83,21 @@ def _resources(module: Any, place: Place) -> Iterator[tuple[str, Any, Place]]:
             raise place.error(f"a resource is an object, not {shown(resource)}")
         type_ = resource.get("type")
         if isinstance(type_, str) and type_.startswith(_OF_DYNAMODB) and resource.get("mode") != "data":
-            at = Place(str(resource.get("address") or resource.get("name") or type_), place.notes)
+            at = DocumentPlace(str(resource.get("address") or resource.get("name") or type_), place.notes)
             values = resource.get("values")
             yield type_, {} if values is None else values, at
     for child in _list(module, "child_modules", place):
         yield from _resources(child, place)
 
 
-def _list(module: Mapping[str, Any], member: str, place: Place) -> list[Any]:
+def _list(module: Mapping[str, Any], member: str, place: DocumentPlace) -> list[Any]:
     listed = module.get(member) or []
     if not isinstance(listed, list):
         raise place.error(f"{member} is a list, not {shown(listed)}")
     return listed
 
 
-def _fitted(type_: str, values: Any, place: Place) -> Request:
+def _fitted(type_: str, values: Any, place: DocumentPlace) -> Request:
     form = RESOURCES[type_]
     if isinstance(values, Mapping):
         # A block that cannot be repeated may be an object.
@@ -109,8 +109,8 @@ def _fitted(type_: str, values: Any, place: Place) -> Request:
     return fitted
 
 
-def _declared(values: Any, place: Place) -> _Declared:
-    place = Place(place.path, [])
+def _declared(values: Any, place: DocumentPlace) -> _Declared:
+    place = DocumentPlace(place.path, [])
     values = _fitted("aws_dynamodb_table", values, place)
     if not values.get("name"):
         raise place.error("the plan does not know the name of this table: give it a name")
@@ -241,7 +241,7 @@ def _replicas(values: Request) -> Iterator[Request]:
     )
 
 
-def _add_beside(tables: list[_Declared], type_: str, values: Any, place: Place) -> None:
+def _add_beside(tables: list[_Declared], type_: str, values: Any, place: DocumentPlace) -> None:
     """Add a resource of its own to the table to which it belongs."""
     values = _fitted(type_, values, place)
     name = values.get("table_name")
@@ -255,7 +255,7 @@ def _add_beside(tables: list[_Declared], type_: str, values: Any, place: Place) 
         _ADDERS[type_](declared, values, place)
 
 
-def _add_item(declared: _Declared, values: Request, place: Place) -> None:
+def _add_item(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     try:
         item = orjson.loads(values.get("item", ""))
     except orjson.JSONDecodeError as error:
@@ -277,13 +277,13 @@ def _define(declared: _Declared, keys: list[Request]) -> None:
             )
 
 
-def _add_index(declared: _Declared, values: Request, place: Place) -> None:
+def _add_index(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     _define(declared, values.get("key_schema", []))
     index = _global_index(values) | _throughput(values, declared.properties["BillingMode"])
     declared.properties["GlobalSecondaryIndexes"].append(index)
 
 
-def _add_vector_index(declared: _Declared, values: Request, place: Place) -> None:
+def _add_vector_index(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     schema = values.get("search_schema", [])
     _define(declared, schema)
     index = {
@@ -301,12 +301,12 @@ def _add_vector_index(declared: _Declared, values: Request, place: Place) -> Non
     declared.properties.setdefault("VectorIndexes", []).append(index)
 
 
-def _add_tag(declared: _Declared, values: Request, place: Place) -> None:
+def _add_tag(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     kept = [tag for tag in declared.properties["Tags"] if tag["Key"] != values.get("key")]
     declared.properties["Tags"] = [*kept, {"Key": values.get("key"), "Value": values.get("value", "")}]
 
 
-def _add_insights(declared: _Declared, values: Request, place: Place) -> None:
+def _add_insights(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     holder, index = declared.properties, values.get("index_name")
     if index:
         indexes = declared.properties["GlobalSecondaryIndexes"]
@@ -318,7 +318,7 @@ def _add_insights(declared: _Declared, values: Request, place: Place) -> None:
     holder["ContributorInsightsSpecification"] = insights
 
 
-def _add_destination(declared: _Declared, values: Request, place: Place) -> None:
+def _add_destination(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     if not values.get("stream_arn"):
         place.note("this resource is not made: its stream is known only after apply")
         return
@@ -329,7 +329,7 @@ def _add_destination(declared: _Declared, values: Request, place: Place) -> None
     }
 
 
-def _add_policy(declared: _Declared, values: Request, place: Place) -> None:
+def _add_policy(declared: _Declared, values: Request, place: DocumentPlace) -> None:
     if not values.get("policy"):
         place.note("this resource is not made: its policy is known only after apply")
         return
@@ -339,7 +339,7 @@ def _add_policy(declared: _Declared, values: Request, place: Place) -> None:
     holder["ResourcePolicy"] = {"PolicyDocument": values["policy"]}
 
 
-_ADDERS: Final[dict[str, Callable[[_Declared, Request, Place], None]]] = {
+_ADDERS: Final[dict[str, Callable[[_Declared, Request, DocumentPlace], None]]] = {
     "aws_dynamodb_contributor_insights": _add_insights,
     "aws_dynamodb_global_secondary_index": _add_index,
     "aws_dynamodb_kinesis_streaming_destination": _add_destination,

@@ -17,7 +17,7 @@ def command() -> None:
     """Read the log of who did what."""
 
 
-@command.command("hash")
+@command.command("hash", short_help="Print the hash by which the log names an item.")
 @click.argument("key")
 def hash_command(key: str) -> None:
     """Print the hash by which the log names KEY, a key of an item in DynamoDB's JSON.

@@ -89,7 +89,7 @@ def enable(plane: Plane, key_id: str) -> None:
     _set(plane, key_id, enabled=True)
 
 
-@command.command("rotate")
+@command.command("rotate", short_help="Make another key of the same user.")
 @click.argument("key_id", metavar="ID")
 @click.option("--grace", default="24h", show_default=True, help="How long the old key counts, as 1h or 7d.")
 @plane_options

@@ -29,7 +29,7 @@ def command() -> None:
     """Examine access policies: IAM's documents, in JSON or YAML, and users files."""
 
 
-@command.command("lint")
+@command.command("lint", short_help="Find what is wrong in policies.")
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--resource", "on_resource", is_flag=True, help="The policies are attached to resources.")
 def lint_command(files: tuple[Path, ...], on_resource: bool) -> None:
@@ -112,7 +112,7 @@ def simulate_command(
         raise SystemExit(1)
 
 
-@command.command("suggest")
+@command.command("suggest", short_help="Make the smallest policy for a log of requests.")
 @click.argument("logs", nargs=-1, required=True, type=_FILE)
 @click.option("--user", help="Only the requests of this user, by name or ARN.")
 @click.option(

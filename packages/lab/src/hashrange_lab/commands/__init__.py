@@ -7,5 +7,6 @@
     replay     `replay`: a recorded load again, on any endpoint
     load       `load`: a load of a named mix
     top        `top`: the busiest keys of a running server, live
+    signing    the options about the signature, of replay and load
     tables     tables for people, and numbers in few characters
 """

@@ -107,7 +107,7 @@ def stop(plane: Plane) -> None:
     click.echo("not counting")
 
 
-@command.command("advice")
+@command.command("advice", short_help="Say what would make requests cheaper.")
 @_price_options
 @plane_options
 def advice(plane: Plane, region: str, prices: Path | None) -> None:
@@ -177,7 +177,7 @@ def compare(
         _print(reports.comparison(compared, place, book))
 
 
-@command.command("prices")
+@command.command("prices", short_help="Print the prices of a region and their sources.")
 @click.argument("region", required=False, default="")
 @click.option(
     "--prices",

@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli.remote.asking import AWS, authorities, endpoint_option, tell_server
+from hashrange_lab.commands.signing import signature_options
 from hashrange_lab.commands.tables import StatusLine, codes, milliseconds, plural, table
 from hashrange_lab.loads import items, mixes, running, sending
 from hashrange_lab.loads.making import CannotFill, Load, LoadCounts, LoadSettings
@@ -73,8 +74,7 @@ exit status 1. On AWS a load costs what its requests cost. The page "Load and co
 @click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds make equal choices.")
 @click.option("--consistent", is_flag=True, help="Read with ConsistentRead, and verify that reads are new.")
 @click.option("--no-check", is_flag=True, help="Do not verify the answers.")
-@click.option("--region", help="Region of the signature.  [default: the profile's, or AWS_DEFAULT_REGION]")
-@click.option("--profile", help="Profile of the AWS CLI.")
+@signature_options
 @endpoint_option("URL of the endpoint.")
 def command(
     mix: str,

@@ -26,7 +26,7 @@ def command() -> None:
     """Record the requests to a running server in a file."""
 
 
-@command.command("start")
+@command.command("start", short_help="Record all requests in a new file.")
 @click.argument("name", metavar="NAME")
 @click.option(
     "--values",

@@ -10,6 +10,7 @@ import click
 
 from hashrange.cli.remote.asking import authorities, understanding
 from hashrange.operations import REGISTRY
+from hashrange_lab.commands.signing import signature_options
 from hashrange_lab.commands.tables import StatusLine, codes, milliseconds, plural, table
 from hashrange_lab.loads import replay, running, sending
 from hashrange_lab.loads.replay import CannotMake, Plan, Replay, Summary
@@ -73,8 +74,7 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     is_flag=True,
     help="Exit with status 1 if a request ended otherwise, if none was sent, or if the recording is damaged.",
 )
-@click.option("--region", help="Region of the signature.  [default: the profile's, or AWS_DEFAULT_REGION]")
-@click.option("--profile", help="Profile of the AWS CLI.")
+@signature_options
 @understanding("to")
 def command(
     file: Path,

@@ -55,7 +55,7 @@ def query_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EntityField:
     """A field of a dataclass for a collection: its class, and whether it takes a list or may be None."""
 
     name: str
@@ -64,7 +64,7 @@ class Wanted:
     optional: bool
 
 
-def fields_of(into: type[Any]) -> list[Wanted]:
+def fields_of(into: type[Any]) -> list[EntityField]:
     """The classes that the fields of a dataclass take."""
     fields = []
     hints = typing.get_type_hints(into)
@@ -73,7 +73,7 @@ def fields_of(into: type[Any]) -> list[Wanted]:
         arguments = [argument for argument in typing.get_args(hint) if argument is not types.NoneType]
         many = typing.get_origin(hint) is list
         optional = typing.get_origin(hint) in (typing.Union, types.UnionType)
-        fields.append(Wanted(field.name, arguments[0] if many or optional else hint, many, optional))
+        fields.append(EntityField(field.name, arguments[0] if many or optional else hint, many, optional))
     if not fields:
         raise TypeError(f"{into.__name__} has no fields: give it some, as in photos: list[Photo]")
     return fields
@@ -102,7 +102,7 @@ def collection_query(
     return _query(table, index, _whole(partition, values_by_field), bounds, False, consistent)
 
 
-def filled(into: type[C], fields: Sequence[Wanted], entities_: Sequence[AnyEntity]) -> C | None:
+def filled(into: type[C], fields: Sequence[EntityField], entities_: Sequence[AnyEntity]) -> C | None:
     """An instance of `into` with the entities; None if an entity that it needs is missing."""
     collected: dict[str, Any] = {}
     for field_ in fields:

@@ -68,7 +68,7 @@ class _OfIndex:
         self.matrices: dict[bytes, Matrix] = {}
 
 
-class Kept:
+class MatrixCache:
     """The matrices of a database, at most `bytes_max` together, with graphs for those that have more rows
     than `exact_max`. Any thread may search."""
 

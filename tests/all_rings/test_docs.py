@@ -10,6 +10,7 @@ import botocore.loaders
 import pytest
 
 from hashrange.operations import REGISTRY
+from unit.test_tidy import FILE_LINES_MAX, FUNCTION_LINES_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -17,7 +18,7 @@ DOCUMENTS += sorted(
     path for path in (ROOT / "packages").rglob("*.md") if "node_modules" not in path.parts
 )
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "architecture").glob("*.md")))
 
 STATES = {"works", "planned"}
 
@@ -89,7 +90,7 @@ def test_make_targets_exist(document: Path) -> None:
 
 def names_in_the_architecture() -> list[str]:
     """The dotted names in backticks, for example `tables.writes.applying.apply`; no file names."""
-    text = ARCHITECTURE.read_text(encoding="utf-8")
+    text = "".join(page.read_text(encoding="utf-8") for page in ARCHITECTURE)
     names = set(re.findall(r"`([a-z_]+(?:\.[A-Za-z_]+)+)`", text))
     return sorted(name for name in names if not name.endswith((".md", ".py", ".toml")))
 
@@ -118,6 +119,25 @@ def test_the_architecture_names_what_exists() -> None:
         except (ModuleNotFoundError, AttributeError):
             missing.append(name)
     assert missing == []
+
+
+def lines_below(folder: Path) -> int:
+    return sum(path.read_text("utf-8").count("\n") for path in folder.rglob("*.py"))
+
+
+def test_the_readme_has_the_sizes_of_the_code() -> None:
+    said = re.search(
+        r"core of ([\d,]+) lines and six rings of ([\d,]+) to ([\d,]+),\s+no file longer than (\d+) lines,\s+"
+        r"no\s+function longer than (\d+)",
+        (ROOT / "README.md").read_text("utf-8"),
+    )
+    assert said is not None
+    core, smallest, largest, file, function = (int(number.replace(",", "")) for number in said.groups())
+    rings = [lines_below(folder) for folder in (ROOT / "packages").glob("*/src")]
+    assert len(rings) == 6
+    for number, counted in ((core, lines_below(ROOT / "src")), (smallest, min(rings)), (largest, max(rings))):
+        assert abs(number - counted) < max(0.02 * counted, 500), counted
+    assert (file, function) == (FILE_LINES_MAX, FUNCTION_LINES_MAX)
 
 
 def test_the_readme_says_when_not_to_use_it() -> None:
