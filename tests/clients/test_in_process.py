@@ -52,6 +52,15 @@ PRINTED: dict[str, dict[str, Any]] = {
         "other": ["c", "answer 1"],
         "history": [4, 3, 2],
     },
+    "endpoint.py": {
+        "pydynox": ["pydynox", 2],
+        "capo": ["orders"],
+        "aiodynamo": {"pk": "aiodynamo"},
+        "process": "['aiodynamo', 'capo', 'process', 'pydynox']",
+        "writes": 4,
+        "restored": 0,
+        "left": True,
+    },
     "beside_moto.py": {
         "inside": MOTO_AND_BLOCK,
         "outside": MOTO_AND_BLOCK,

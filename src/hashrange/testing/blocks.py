@@ -52,6 +52,7 @@ def local(
     settings: Settings = ...,
     throttle: bool = ...,
     like_aws: LikeAws = ...,
+    endpoint: bool = ...,
     shared_regions: bool = ...,
     now: Moment | None = None,
     endpoint_url: str | None = None,
@@ -74,6 +75,9 @@ def local(given: Any = None, /, **options: Any) -> Any:
         Or the function or class to decorate, as in ``@hashrange.local``.
     settings: the settings of the empty database. By default each account, and each region, has its own
         tables, as on AWS.
+    endpoint: open a port of this machine as well, for clients that this process does not know, and for
+        programs that it starts: the block sets the variables by which they find the port. The port is
+        ``LocalDatabase.endpoint_url``.
     shared_regions: let all regions of an account share their tables, so that tables can have replicas.
     throttle: refuse requests that exceed the throughput of the empty database's tables.
     like_aws: let the empty database be as slow, eventual and strict as the service (`settings.LIKE_AWS`).
@@ -125,6 +129,7 @@ class Block:
         settings: Settings = SETTINGS,
         throttle: bool = False,
         like_aws: LikeAws = False,
+        endpoint: bool = False,
         shared_regions: bool = False,
         now: Moment | None = None,
         endpoint_url: str | None = None,
@@ -142,6 +147,7 @@ class Block:
         if like_aws:
             self._settings = settings_like_aws(self._settings)
         self._is_fast = like_aws == "fast"
+        self._endpoint = endpoint
         if shared_regions:
             self._settings = replace(self._settings, separate_regions=False)
         self._now = now
@@ -184,10 +190,15 @@ class Block:
         scopes.enter(scope)
         if self._policy is not None:
             self._policy.begin(database.database)
-        passing = ExitStack()
+        around = ExitStack()
         if self._is_fast:
-            passing.enter_context(waiting.passing(database.clock))
-        self._open.append((scope, database, passing))
+            around.enter_context(waiting.passing(database.clock))
+        if self._endpoint:
+            # Imported here, because it is the whole server, which most tests do not need.
+            from hashrange.testing.servers import at_an_endpoint
+
+            around.enter_context(at_an_endpoint(database))
+        self._open.append((scope, database, around))
         return database
 
     def __exit__(
@@ -196,8 +207,8 @@ class Block:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        scope, database, passing = self._open.pop()
-        passing.close()
+        scope, database, around = self._open.pop()
+        around.close()
         scopes.leave(scope)
         if self._policy is not None:
             self._policy.end(database.database)

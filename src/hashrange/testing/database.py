@@ -87,6 +87,8 @@ class LocalDatabase:
         self.clock = LocalClock(clock, self.database.settle)
         region = region or os.environ.get("AWS_DEFAULT_REGION") or Caller().region
         self.caller = Caller(region, account_id or Caller().account_id)
+        self.endpoint_url = ""
+        """The port that a block with an endpoint has opened; "" if there is none."""
         self._triggers: list[Trigger] = []
         self._settling = RLock()
         self._delivering = False

@@ -7,6 +7,7 @@
     dynamodb_faults         its fault rules, which end with the test
     dynamodb_costs          what the requests of the test cost
     dynamodb_seed           to be overridden: a function that fills a database once, as each test's start
+    dynamodb_endpoint       the URL of a port that serves the test's database, for other clients and programs
     dynamodb_server         a server over HTTP on a free port; one per run, with the tables of the marks
 
     @pytest.mark.dynamodb("orders", "pk, sk:N", indexes={"by-customer": "customer"}, items="orders.json")
@@ -265,6 +266,16 @@ def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
         return get_session().create_client(service, **(known | given))
 
     return client
+
+
+@pytest.fixture
+def dynamodb_endpoint(dynamodb: LocalDatabase) -> Iterator[str]:
+    """The URL of a port that serves the database `dynamodb`: for clients that this process does not know, and
+    for programs that the test starts. The variables by which they find the port are set meanwhile."""
+    from hashrange.testing.servers import at_an_endpoint
+
+    with at_an_endpoint(dynamodb) as endpoint_url:
+        yield endpoint_url
 
 
 @pytest.fixture

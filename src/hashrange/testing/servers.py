@@ -4,18 +4,28 @@ sockets.
     with serving(database) as server:
         subprocess.run(["node", "tests.mjs"], env=os.environ | server.environment)
 
-Blocks of `hashrange.local` do not answer the requests to such a server.
+Blocks of `hashrange.local` do not answer the requests to such a server. `at_an_endpoint` is what
+`hashrange.local(endpoint=True)` adds to a block.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from unittest import mock
 
 from hashrange.testing import scopes
 from hashrange.testing.database import LocalDatabase
+
+# The last one is capo's spelling.
+_ENDPOINTS: Final = (
+    "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_DYNAMODB_STREAMS",
+    "AWS_ENDPOINT_URL_DYNAMO_DB",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +69,20 @@ def serving(database: LocalDatabase, *, port: int = 0) -> Iterator[Server]:
 
     with running(database.database, port=port) as endpoint_url, scopes.served(endpoint_url):
         yield Server(endpoint_url, database)
+
+
+@contextmanager
+def at_an_endpoint(database: LocalDatabase) -> Iterator[str]:
+    """Serve `database` on a free port while the block runs, for clients that read the usual variables. What
+    is set already stays, except for the endpoints. Yields the endpoint's URL."""
+    from hashrange.server import running
+
+    with running(database.database) as endpoint_url:
+        endpoints = dict.fromkeys(_ENDPOINTS, endpoint_url)
+        found = Server(endpoint_url, database).environment | dict(os.environ) | endpoints
+        with mock.patch.dict(os.environ, found):
+            database.endpoint_url = endpoint_url
+            try:
+                yield endpoint_url
+            finally:
+                database.endpoint_url = ""
