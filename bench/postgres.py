@@ -5,12 +5,14 @@ server with the embedded engine. It fills all of them, and sends the same reques
 pgbench does the same work in plain SQL. A row shows the requests a second, the CPU time of a request in the
 servers, in PostgreSQL and in the generator, and the statements for each request.
 
-The workloads put, get, spread (counters), few (500 of the counters) and hot (one counter) use plain tables;
-put-index a table with a global index; put-all and spread-all tables with a global index, a stream and
-recovery.
+The workloads put, get, spread (counters), some (5,000 of the counters), few (500 of them) and hot (one of
+them) use plain tables; put-index a table with a global index; put-all and spread-all tables with a global
+index, a stream and recovery.
 
 Values are random, because equal ones shrink PostgreSQL's log. The items have 100,000 keys, and so have the
 counters. Everything shares the cores of one machine: compare the rows of one run, not different runs.
+
+Rounds of 3 seconds measure how PostgreSQL writes each page to its log once after a checkpoint.
 
 `--setting commit_delay=2000 --setting commit_siblings=0` makes each commit take two milliseconds.
 """
@@ -51,11 +53,13 @@ ADMIN_PORT: Final = "admin-port"  # a file of a server's directory
 ITEMS, COUNTERS = "bench_items", "bench_counters"
 INDEXED, ITEMS_WITH_ALL, COUNTERS_WITH_ALL = "bench_indexed", "bench_items_all", "bench_counters_all"
 INDEX_KEYS: Final = 1_000
-FEW_KEYS: Final = 500
+SHARED_KEYS: Final = {"some": 5_000, "few": 500}
+"""By workload: how many of the counters it changes, so that several servers change the same ones."""
 TABLES: Final = {
     "put": ITEMS,
     "get": ITEMS,
     "spread": COUNTERS,
+    "some": COUNTERS,
     "few": COUNTERS,
     "hot": COUNTERS,
     "put-index": INDEXED,
@@ -267,7 +271,7 @@ def _fill(port: int, tables: Sequence[str]) -> None:
 
 
 def _request(workload: str, noise: random.Random) -> Request:
-    number = noise.randrange(FEW_KEYS if workload == "few" else KEYS)
+    number = noise.randrange(SHARED_KEYS.get(workload, KEYS))
     name = TABLES[workload]
     if workload.startswith("put"):
         return Request("PutItem", {"TableName": name, "Item": _item(number, noise)})
@@ -389,7 +393,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--workloads", default=",".join(WORKLOADS), metavar="NAMES")
-    parser.add_argument("--seconds", type=int, default=3, metavar="S", help="of each run (default: 3)")
+    parser.add_argument("--seconds", type=int, default=8, metavar="S", help="of each run (default: 8)")
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="medians are shown (default: 1)")
     parser.add_argument("--servers", type=int, default=1, help="how many share PostgreSQL (default: 1)")
     parser.add_argument("--clients", default="16,32", metavar="COUNTS", help="of pgbench; 0: not at all")

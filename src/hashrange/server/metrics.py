@@ -140,7 +140,7 @@ _COUNTED: Final = {
     "fetches": "Statements that fetched records.",
     "direct_reads": "Reads in their own transaction: of many records, or in several rounds.",
     "commits": "Statements that committed or verified a group of requests.",
-    "lost_commits": "Commits that ran again, because another server had changed what they read.",
+    "lost_commits": "Groups of writes that ran again, because another server had changed what they read.",
     "bodies_alone": "Requests and background work that ran under the exclusive lock of the store.",
     "reconnections": "How often the connection that writes was made again.",
 }

@@ -5,7 +5,7 @@
     groups        a group: its bodies, all that they read and write, and how far its commit has come
     members       a body in a group
     turns         whose turn it is to commit, and what bodies run over until then
-    waiting       bodies that wait for locks
+    waiting       bodies that wait for the store's lock
     running       runs one body
     bodies        the transactions of bodies over what is known
     direct        the readers and transactions of bodies that ask PostgreSQL for each record
@@ -25,39 +25,45 @@
 
 The path of a commit:
 
-    body ──> runs over what is known ──> COLLECTING ── its turn ──────────────> SENT ──> committed: outcomes
-      ^            │                     the group that                        │    │
-      │            │ needs locks         it has joined                         │    └──> changed: runs again
-      │            v                                                           │ no answer
-      │       waits for locks ── its turn ──> HELD: locks are taken,           v
-      │                                       and bodies run ──> SENT        LOST ──> connects again, looks up
-      └── runs again
+    body ──> runs over what is known ──> COLLECTING ── its turn ──> SENT ──────────────> committed: outcomes
+                   │                     the group that              │ ^   │
+                   │                     it has joined    overtaken, │ │   │ no answer
+                   │                                      or at once v │   v
+                   │                                           LOCKING │  LOST ──> connects again, looks up
+                   │                                                 │ │
+                   │                                  its bodies run again if they have to
+                   │ reads more than records
+                   v
+             waits for the store's lock ── its turn ──> RUNNING: the lock is taken, and the body runs ──> SENT
 
-One group is SENT, HELD or LOST at a time; the next one collects meanwhile. `Turns.lock` guards all of this.
-Bodies run on the event loop, or on the threads that call `write`; those under locks on the commit thread. The
-event loop waits for the answer to a collected group (`Group.by_loop`), and settles it if it was committed. In
-all other cases the commit thread does, in `Commits._conclude`.
+One group is LOCKING, RUNNING, SENT or LOST at a time; the next one collects meanwhile. `Turns.lock` guards
+all of this. Bodies run on the event loop, or on the threads that call `write`; those under the store's lock
+on the commit thread. The event loop waits for the answers to a collected group (`Group.by_loop`), and settles
+it if it was committed. In all other cases the commit thread does, in `Commits._conclude`.
 
-A group is sent with more or fewer locks: with none, because its bodies have run over what is known, and
-`commit_group` compares versions; with locks of records, which other engines change all the time; or with the
-lock of the store, for a body that reads more than records, and so has to ask PostgreSQL.
+A group is sent in one of three ways. Its bodies have run over what is known, so it is one statement:
+`commit_group` compares versions, locks and writes. If another engine has changed what they read, nothing is
+written; the group locks its records, gets those that have changed, runs its bodies again over them, and
+commits under the locks, so nobody can overtake it again. If that happens to one group in eight, groups lock
+first (`Turns.locks_first`): that is one more round trip, but who waits for a lock does not have to begin
+anew. A body that reads more than records asks PostgreSQL for them, under the lock of the store.
 
 Why write bodies are serializable. A body runs over records that may be out of date: those of the group that
-collects, of the group that was sent, of the cache. It notes which version of each record it read. A version
-stands for one value, because a group never changes after bodies outside of it can read it: only its own
-bodies, which are committed with it, read the collecting group; nobody else reads a group of bodies under
-locks until all of them have run (HELD); the writes of a body under the store's lock are read after its
-commit.
+collects, of the group whose turn it is, of the cache. It notes which version of each record it read. A
+version stands for one value, because a group never changes after bodies outside of it can read it, except by
+getting another version: only its own bodies, which are committed with it, read the collecting group, and a
+group whose bodies run again; the writes of a body under the store's lock are read after its commit.
 `commit_group` in `schema.sql` commits a whole group in one transaction, and only if everything that its
 bodies read is unchanged; otherwise they run again. What this depends on stays locked until the transaction
 ends:
 
 - A record that exists: its row is locked, and then its version compared. A written record is locked by the
   statement that writes it, which waits for other writers and compares the version that they have left.
-- A record that was read as absent, and is created: the index lets only one transaction create it.
-- A record that was read as absent and is not made, or is deleted without having been read and is not there;
-  a range; totals; a number or a stamp that a body asks for; the catalog when it is changed: the commit
-  holds the exclusive lock of the store, and no other commit is under way.
+- A record that was read as absent: the index lets only one transaction create it. If it is to stay absent,
+  the commit creates it and deletes it again, so nobody ever sees it.
+- A record that is deleted without having been read and is not there; a range; totals; a number or a stamp
+  that a body asks for; the catalog when it is changed: the commit holds the exclusive lock of the store, and
+  no other commit is under way.
 - The catalog when it is only read: all commits share the lock of the store, and its changes exclude them.
 
 Numbers of logs and stamps of bodies come from sequences, after all of these locks (`draw`). No commit waits

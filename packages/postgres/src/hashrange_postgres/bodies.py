@@ -2,7 +2,7 @@
 versions.
 
 A body that needs a record that the engine does not know is ended by `Missing`, and runs again after the
-record was fetched. One that needs more than records (a range, a number, totals) is ended by `NeedsLocks`, and
+record was fetched. One that needs more than records (a range, a number, totals) is ended by `NeedsStore`, and
 runs again under the store's lock, in a transaction that asks PostgreSQL (`direct`).
 
 Refuses to know: threads, SQL.
@@ -11,7 +11,7 @@ Refuses to know: threads, SQL.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NoReturn, Protocol
 
 from hashrange import pace
@@ -32,13 +32,8 @@ class Missing(BaseException):
         self.ranges = ranges
 
 
-class NeedsLocks(BaseException):
-    """The body has to hold locks before it runs: those of the records `keys`, because other engines change
-    one of them all the time; or the store's (None), because it reads more than records."""
-
-    def __init__(self, keys: list[Key] | None = None) -> None:
-        super().__init__(keys)
-        self.keys = keys
+class NeedsStore(BaseException):
+    """The body has to hold the store's lock before it runs, because it reads more than records."""
 
 
 class Records(Protocol):
@@ -128,8 +123,6 @@ class GroupTransaction(OnlyRecords):
         "_cache",
         "_collecting",
         "_committing",
-        "_contended",
-        "_locked",
         "appended",
         "bytes",
         "catalog",
@@ -138,7 +131,6 @@ class GroupTransaction(OnlyRecords):
         "kept",
         "late",
         "moment",
-        "needs_locks",
         "own",
         "read_catalog",
         "reads",
@@ -150,16 +142,10 @@ class GroupTransaction(OnlyRecords):
         committing: Layer | None,
         cache: Records,
         catalog: CatalogState,
-        contended: Mapping[Key, float],
-        locked: Mapping[Key, Known] | None = None,
     ) -> None:
-        """`contended` are records that may only be read under locks, `locked` those that are locked."""
         self._collecting = collecting
         self._committing = committing
         self._cache = cache
-        self._contended = contended
-        self._locked = locked
-        self.needs_locks = False
         self.discovered: list[Key] | None = None
         self.catalog = catalog
         self.reads: dict[Key, int] = {}
@@ -175,16 +161,6 @@ class GroupTransaction(OnlyRecords):
     def wrote(self) -> bool:
         return bool(self.own or self.counts or self.appended or self.kept)
 
-    def only_updates(self) -> bool:
-        """Whether all records that it read are there, and it wrote no others. Under locks of all of them,
-        if they are still there, it waits for no further lock, and so for nobody in a circle."""
-        reads = self.reads
-        return bool(reads) and all(reads.values()) and self.own.keys() <= reads.keys()
-
-    def read_absent(self) -> bool:
-        """Whether it read a record as absent and does not make it: no lock on a record protects that."""
-        return any(not version and self.own.get(key) is None for key, version in self.reads.items())
-
     def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
         if space == CATALOG_SPACE:
             return self._get_catalog(partition, sort)
@@ -198,17 +174,12 @@ class GroupTransaction(OnlyRecords):
         committing = self._committing
         collecting = self._collecting
         if space in self.late or space in collecting.late or (committing and space in committing.late):
-            raise NeedsLocks
+            raise NeedsStore
         records = collecting.records
         if key in records:
             # A group is committed as a whole or not at all: nothing to verify, but the outcome waits.
             self.read_catalog = True
             return records[key]
-        if self._locked is not None:
-            # A lock that is taken later may be out of order, and so cause a deadlock.
-            self.needs_locks |= key not in self._locked
-        elif self._contended and key in self._contended:
-            self.needs_locks = True
         if committing is not None and key in committing.records:
             value = committing.records[key]
             self.reads[key] = committing.version if value is not None else 0
@@ -235,27 +206,27 @@ class GroupTransaction(OnlyRecords):
         self.discovered.append(key)
 
     def _more(self) -> NoReturn:
-        raise NeedsLocks
+        raise NeedsStore
 
     def position(self, space: int) -> int:
-        raise NeedsLocks
+        raise NeedsStore
 
     def stamp(self, moment: int) -> int:
-        raise NeedsLocks
+        raise NeedsStore
 
     def delete_space(self, space: int) -> None:
-        raise NeedsLocks
+        raise NeedsStore
 
     def put(self, space: int, partition: bytes, sort: bytes, value: bytes) -> None:
         check_address(space, partition, sort)
         if space == CATALOG_SPACE:
-            raise NeedsLocks
+            raise NeedsStore
         self.own[space, partition, sort] = value
         self.bytes += len(value) + len(partition) + len(sort)
 
     def delete(self, space: int, partition: bytes, sort: bytes) -> None:
         if space == CATALOG_SPACE:
-            raise NeedsLocks
+            raise NeedsStore
         self.own[space, partition, sort] = None
 
     def append(self, space: int, partition: bytes, value: bytes, stamp_at: int | None = None) -> None:

@@ -111,6 +111,28 @@ class Peeked:
         return self._cache.peek(key)
 
 
+class LockedRecords:
+    """The records that a group has locked, with their versions: those that have changed, and from the cache
+    those that have not."""
+
+    __slots__ = ("_cache", "_changed", "_versions")
+
+    def __init__(self, versions: dict[Key, int], changed: dict[Key, Known], cache: Cache) -> None:
+        self._versions = versions
+        self._changed = changed
+        self._cache = cache
+
+    def get(self, key: Key) -> Known | None:
+        """None if the record is not locked, or its value is not known."""
+        version = self._versions.get(key)
+        if version is None:
+            return None
+        if not version:
+            return None, 0
+        known = self._changed.get(key) or self._cache.get(key)
+        return known if known is not None and known[1] == version else None
+
+
 class CatalogState:
     """Space 0 and the deleted spaces, as of one version of the catalog. `records` has what was fetched."""
 

@@ -1,8 +1,9 @@
 """The commits of the PostgreSQL engine: one group after the other, and what becomes of its bodies.
 
-The package draws the path of a commit, and `turns` says whose turn it is. Here a group is sent
-(`_send_by_loop` on the event loop, `_send` on the commit thread), and its outcome settled (`_answered` on the
-loop if it is a plain success, `_conclude` on the commit thread in all other cases).
+The package draws the path of a commit, and `turns` says whose turn it is. Here a group is sent, step by step
+(`_go_on_by_loop` on the event loop, `_send` and `_finish` on the commit thread), its bodies run again if what
+they have read has changed (`_run_again`), and its outcome is settled: `_answered` does that on the loop if
+all goes well, `_conclude` on the commit thread in all other cases.
 
 Refuses to know: what bodies do, SQL.
 """
@@ -11,31 +12,37 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from threading import Thread
 from time import monotonic
-from typing import Final
+from typing import Final, NamedTuple
 
-from hashrange.storage.failures import CommitError, CommitFault, CommitUnknown, StoreOutgrown
+from hashrange.storage.failures import (
+    CommitError,
+    CommitFault,
+    CommitUnknown,
+    StorageError,
+    StoreOutgrown,
+)
 from hashrange.storage.loops import Loop
 from hashrange_postgres.bodies import GroupTransaction
-from hashrange_postgres.cache import Catalog, Key
+from hashrange_postgres.cache import Catalog, LockedRecords
 from hashrange_postgres.direct import DirectTransaction
 from hashrange_postgres.fetching import Fetched
 from hashrange_postgres.groups import Group, State
 from hashrange_postgres.members import (
-    LOSSES_MAX,
+    TRIES_MAX,
     Member,
     commit_failed,
     commit_unknown,
     outcomes_of,
 )
-from hashrange_postgres.running import Held, run_alone, run_under_locks
+from hashrange_postgres.running import Rerun, run_again, run_alone
 from hashrange_postgres.turns import Turns
-from hashrange_postgres.waiting import LockedRecords
 from hashrange_postgres.wire.connections import (
     OTHER_FORMAT,
+    Fenced,
     Lost,
     NeedsExclusive,
     Outgrown,
@@ -43,8 +50,9 @@ from hashrange_postgres.wire.connections import (
     Retry,
     StoreBusy,
     TimedOut,
+    Trouble,
 )
-from hashrange_postgres.writer import Changed, NotSent, Undone, Writer
+from hashrange_postgres.writer import Changed, Locked, NotSent, Undone, Writer
 
 _log = logging.getLogger("hashrange.postgres")
 
@@ -54,6 +62,14 @@ FORGOTTEN: Final = (
 )
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
+
+
+class _Left(NamedTuple):
+    """Bodies that are no longer in their group: those that have ended without it, and those that need more
+    than it has locked."""
+
+    ended: list[Member]
+    elsewhere: list[Member]
 
 
 class Commits:
@@ -91,12 +107,12 @@ class Commits:
         self._worker = Thread(target=self._run, name="hashrange-commit", daemon=True)
         self._worker.start()
 
-    def wait_for_locks(self, member: Member, keys: Sequence[Key] | None) -> None:
-        """Let a body run under locks of records, or of the store (None)."""
+    def wait_for_store(self, member: Member) -> None:
+        """Let a body run under the store's lock."""
         turns = self.turns
         with turns.lock:
             if turns.broken is None:
-                member.needs(keys)
+                member.store = True
                 turns.waiting.add([member])
                 turns.work.notify()
                 return
@@ -140,37 +156,56 @@ class Commits:
         """Send the collecting group, and let the loop wait for its outcome; if the loop cannot, release the
         group for the commit thread."""
         with self.turns.lock:
-            group, watch = self.turns.collecting, self._loop.watching
-            plain = self.turns.is_plain() and self.fault is None and group.catalog != -1
-            if watch is None or not plain or not self.writer.is_ready:
+            plain = self.turns.is_plain() and self.fault is None
+            if self._loop.watching is None or not plain or not self.writer.is_ready:
                 self.turns.release()
                 return
-            self.turns.begin(group, by_loop=True)
+            self.turns.begin(self.turns.collecting, by_loop=True)
+            self._go_on_by_loop()
         if self.turns.queued:
             self._loop.post(tasks=[self._run_queued])
+
+    def _go_on_by_loop(self) -> None:
+        """Send the next step of the group whose turn it is, or have the commit thread wait for it. Needs the
+        lock, so that the thread does not take over in between."""
+        group, watch = self.turns.committing, self._loop.watching
+        assert group is not None
         try:
-            if self.writer.send(group, watch, self._answered):
+            if self.writer.send(group, watch, self._answered) and watch is not None:
                 return
         except Exception:
             _log.exception("a commit could not be sent")
-        with self.turns.lock:
-            self.turns.hand_over()
+        self.turns.hand_over()
 
     def _answered(self) -> None:
         """Called when something has come from PostgreSQL."""
+        left: _Left = _Left([], [])
         with self.turns.lock:
             group = self.turns.committing
             if group is None or not group.by_loop:
                 self.writer.unwatch()
                 return
-            committed = self.writer.answered(group)
-            if committed is None:
+            if not self.writer.has_answer():
                 return
-            if not committed:
+            try:
+                locked = self.writer.judge(group)
+            except (Trouble, Changed, StorageError):
                 self.turns.hand_over()
                 return
-            self._note(group)
-        self._settle(group.members, None, on_loop=True)
+            if locked is None:
+                self._note(group)
+            elif self._is_up_to_date(group, locked):
+                self._go_on_by_loop()
+                return
+            elif any(member.done is None for member in [*group.members, *self.turns.collecting.members]):
+                self.turns.hand_over()  # a thread's bodies may take any time
+                return
+            else:
+                left = self._run_again(group, locked)
+                self._go_on_by_loop()
+        if locked is None:
+            self._settle(group.members, None, on_loop=True)
+        self._let_go(left)
 
     # On the commit thread.
 
@@ -191,7 +226,7 @@ class Commits:
         """The commit thread's next work, to be done without the lock. Needs the lock."""
         turns = self.turns
         if turns.committing is not None:  # the event loop has handed it over
-            return partial(self._conclude, turns.committing, self.writer.finish)
+            return partial(self._conclude, turns.committing, self._finish)
         if turns.broken is not None:
             return self._repair
         return partial(self._conclude, turns.begin_next(), self._send)
@@ -201,69 +236,101 @@ class Commits:
         if self.turns.queued:
             self._loop.post(tasks=[self._run_queued])
         self.writer.ready()
-        if group.state is State.HELD or self.fault is not None:
-            self.writer.hold(group, self._run_held, self.fault)
-        elif group.catalog == -1:
-            raise Changed([])
-        else:
+        if group.under_store:
+            self.writer.hold(group, partial(self._run_alone, group), self.fault)
+        elif self.fault is None or not self._commits_now(group):
             self.writer.send(group, None, None)
-            self.writer.finish(group)
+            self._finish(group)
+        else:
+            self.writer.commit(group, self.fault)
 
-    def _run_held(self, group: Group, locked: Fetched | DirectTransaction | None) -> None:
-        """Run the bodies of a group over what it has locked, also those that arrived meanwhile and need no
-        other locks. From then on the group does not change."""
-        if isinstance(locked, DirectTransaction):
-            with self.turns.lock:
-                self.turns.waiting.got_store()
-            run_alone(group, locked, group.to_run[0])
-            group.to_run.clear()  # not before: if a statement of the body fails, it has to run again
-        elif locked is not None:
-            self._run_over(group, locked)
+    def _commits_now(self, group: Group) -> bool:
+        """Whether the next step of a group is its commit."""
+        return group.state is State.SENT and group.wrote()
 
-    def _run_over(self, group: Group, fetched: Fetched) -> None:
-        records = LockedRecords(fetched.records, self.turns.cache)
+    def _finish(self, group: Group) -> None:
+        """Wait for the answer to the step of a group that was sent, and do the others."""
+        self.writer.wait()
+        locked = self.writer.judge(group)
+        if locked is None:
+            return
+        left = _Left([], [])
         with self.turns.lock:
-            group.to_run += self.turns.waiting.take_covered(records.locked)
-        ran: dict[Held, list[Member]] = {outcome: [] for outcome in Held}
+            if not self._is_up_to_date(group, locked):
+                left = self._run_again(group, locked)
+        self._let_go(left)
+        self._send(group)
+
+    def _run_alone(self, group: Group, txn: DirectTransaction) -> None:
+        """Run the body of a group under the store's lock."""
+        with self.turns.lock:
+            self.turns.waiting.got_lock()
+        run_alone(group, txn, group.to_run[0])
+        group.to_run.clear()  # not before: if a statement of the body fails, it has to run again
+
+    def _is_up_to_date(self, group: Group, locked: Locked) -> bool:
+        """Whether the bodies of a group have read what it has locked; if so, it is committed next. Needs the
+        lock."""
+        if locked.changed or locked.state.version != group.catalog:
+            return False
+        group.state = State.SENT
+        return True
+
+    def _run_again(self, group: Group, locked: Locked) -> _Left:
+        """Run the bodies of a group over what it has locked, also those that were collected meanwhile if they
+        need nothing else: other engines may have held the locks for long. From then on the group does not
+        change. Returns the bodies that are not in it any more. Needs the lock."""
+        turns = self.turns
+        turns.note(changed=bool(locked.changed))
+        self.losses += 1
+        for key, known in locked.changed.items():
+            turns.cache.put(key, known)
+        records = LockedRecords(locked.versions, locked.changed, turns.cache)
+        group.begin_again(self.writer.next_version())
+        group.to_run += turns.take_covered(locked.versions)
+        left = _Left([], [])
         while group.to_run:
             member = group.to_run[0]
             limited = member.done is not None and self._loop.is_limited
-            with self.turns.lock:
-                txn = GroupTransaction(group, None, records, fetched.state, {}, records.locked)
-                ran[run_under_locks(group, txn, member, limited)].append(member)
+            ran = run_again(group, GroupTransaction(group, None, records, locked.state), member, limited)
             del group.to_run[0]
-        with self.turns.lock:
-            self.turns.waiting.add(ran[Held.WAITS])
-            group.state = State.SENT
-        self._settle(ran[Held.ENDED], None)
-        self._run_again(ran[Held.ELSEWHERE])
+            if ran is Rerun.ENDED:
+                left.ended.append(member)
+            elif ran is not Rerun.JOINED:
+                left.elsewhere.append(member)
+        group.state = State.SENT
+        if group.catalog is None:
+            group.catalog = locked.state.version  # no body is left
+        return left
+
+    def _let_go(self, left: _Left) -> None:
+        """Settle the bodies that have ended without their group, and run those again that need more than it
+        has locked."""
+        self._settle(left.ended, None)
+        if left.elsewhere:
+            self._run_elsewhere(left.elsewhere)
+        if self.turns.queued:
+            self._loop.post(tasks=[self._run_queued])
 
     def _conclude(self, group: Group, commit: Callable[[Group], None]) -> None:
         """Have a group committed in this way, and act on its outcome. Whatever is not foreseen counts as a
         lost connection: then the outcome is looked up."""
         try:
             commit(group)
-        except Changed as changed:
-            with self.turns.lock:
-                self.turns.contention.add(changed.keys)
-                if changed.keys:
-                    self.turns.contention.note(lost=True)
-            self._lose(group, changed.keys)
         except NeedsExclusive:
-            if group.locks.keys:
-                self._lose(group, [], store=True)
-            else:
-                group.exclusive = True
-                self._conclude(group, self._send)
+            self._try_again(group, State.SENT)
         except StoreBusy as busy:
+            self.writer.roll_back()
             with self.turns.lock:
-                self.turns.waiting.try_store_later()
-            if any(self._is_late(member) for member in group.to_run):
+                self.turns.waiting.try_later()
+            if any(self._is_late(member) for member in group.bodies):
                 self._fail(group, commit_failed(str(busy)))
             else:
-                self._lose(group, [])
-        except Retry:
-            self._lose(group, list(group.reads))
+                self._give_up(group)
+        except (Changed, Retry) as error:
+            if isinstance(error, Fenced):
+                self.writer.close()
+            self._try_again(group, State.LOCKING)
         except StoreOutgrown as error:
             self._fail(group, error)
         except Outgrown:
@@ -283,6 +350,19 @@ class Commits:
         else:
             self._committed(group)
 
+    def _try_again(self, group: Group, state: State) -> None:
+        """Commit a group in another way, of which PostgreSQL has written nothing: LOCKING its records first,
+        after which its bodies run again if they have to; or SENT under the store's lock."""
+        self.writer.roll_back()
+        group.tries += 1
+        if group.under_store or group.tries > TRIES_MAX:
+            self._give_up(group)
+            return
+        with self.turns.lock:
+            group.state = state
+            group.exclusive = state is State.SENT
+        self._conclude(group, self._send)
+
     def _is_late(self, member: Member) -> bool:
         """Whether a body has waited too long for the store's lock."""
         now = monotonic()
@@ -298,27 +378,21 @@ class Commits:
         """A group was committed. Needs the lock. An event loop that defers commits sends the next one later:
         the answers lead to new requests, which can join it."""
         self.turns.know(group)
-        if not group.locks.keys:
-            self.turns.contention.note(lost=False)
+        self.turns.note(changed=False)
         is_submitted = any(member.done is not None for member in group.members)
         self.turns.end(release=not (is_submitted and self._loop.is_limited))
 
-    def _lose(self, group: Group, keys: Sequence[Key], *, store: bool = False) -> None:
-        """Run the bodies of a group again, and those that ran over its writes. `keys` are out of date.
-        `store`: under the store's lock."""
-        members = [*group.members, *group.to_run]
+    def _give_up(self, group: Group) -> None:
+        """Run each body of a group again, under the store's lock."""
+        members = group.bodies
         with self.turns.lock:
-            self.turns.contention.age()
             self.losses += 1
-            self.turns.cache.forget(keys)
-            over = self.turns.give_up()
+            self.turns.end(release=True)
         for member in members:
-            member.losses += 1
-            member.missing = keys
-            member.store |= store or member.losses > LOSSES_MAX
-        self._run_again([*members, *over])
+            member.store = True
+        self._run_elsewhere(members)
 
-    def _run_again(self, members: list[Member]) -> None:
+    def _run_elsewhere(self, members: list[Member]) -> None:
         with self.turns.lock:
             self.turns.waiting.add([member for member in members if member.store])
             self.turns.work.notify()
@@ -332,43 +406,46 @@ class Commits:
             self._rerun(submitted)
 
     def _fail(self, group: Group, error: CommitError) -> None:
-        """Fail the bodies of a group; those that ran over its writes run again."""
+        """Fail the bodies of a group."""
         _log.error("%s", error)
+        self.writer.roll_back()
         with self.turns.lock:
             self.turns.forget(group)
-            over = self.turns.give_up()
-        self._settle([*group.members, *group.to_run], error)
-        self._run_again(over)
+            self.turns.end(release=True)
+        self._settle(group.bodies, error)
 
     # On the commit thread: lost connections.
 
     def _resolve(self, group: Group, error: BaseException) -> None:
         """Find out the outcome of a commit whose connection was lost, and act on it."""
-        group.state = State.LOST
+        in_doubt = group.under_store or self._commits_now(group)
         cause = str(error) or repr(error)
         with self.turns.lock:
+            group.state = State.LOST
             self.turns.forget(group)
         try:
             now = monotonic()
             last = self._connect(max(group.sent_at + self._seconds_max, now + self._seconds_max / 2))
         except Lost as lost:
-            self._break_off(group, str(lost), commit_unknown(f"{cause}; and then: {lost}"))
+            failed = commit_unknown if in_doubt else commit_failed
+            self._break_off(group, str(lost), failed(f"{cause}; and then: {lost}"))
             return
-        if last is None:
+        if in_doubt and last is None:
             self._fail(group, commit_unknown(f"{cause}; {FORGOTTEN}"))
-        elif last == group.version:
+        elif in_doubt and last == group.version:
             self._committed(group)
         elif isinstance(error, TimedOut):
             self._fail(group, commit_failed(cause))
         else:
-            self._lose(group, [])
+            group.sent_at = monotonic()
+            self._try_again(group, State.LOCKING)
 
     def _break_off(self, group: Group, cause: str, error: CommitError) -> None:
         """Refuse writes until the connection is restored."""
         self._refuse(cause)
         with self.turns.lock:
             others = self.turns.take_all()
-        self._settle([*group.members, *group.to_run], error)
+        self._settle(group.bodies, error)
         self._settle(others, commit_failed(cause))
 
     def _refuse(self, cause: str) -> None:
@@ -415,7 +492,7 @@ class Commits:
             self.turns.ended = True
             others = self.turns.take_all()
         if group is not None:
-            self._settle([*group.members, *group.to_run], commit_unknown(cause))
+            self._settle(group.bodies, commit_unknown(cause))
         self._settle(others, commit_failed(cause))
 
     # Outcomes.

@@ -6,8 +6,7 @@ The life of a write:
    records. If records are missing, they are fetched, and the body runs again: on the event loop, or on the
    thread that waits in `write`.
 2. `commits` sends one group after another, and delivers the outcomes of its bodies.
-3. A body that reads more than records, or records that others change all the time, waits for locks, and runs
-   on the commit thread.
+3. A body that reads more than records waits for the store's lock, and runs on the commit thread.
 
 While the collecting group is full, submitted bodies wait in a queue, in order, and run when the next group
 collects. So `submit` never waits.
@@ -38,7 +37,7 @@ from hashrange.storage.failures import (
 )
 from hashrange.storage.loops import Done, Loop, Outcome, stopped
 from hashrange_postgres import schema as schemas
-from hashrange_postgres.bodies import Missing, NeedsLocks
+from hashrange_postgres.bodies import Missing, NeedsStore
 from hashrange_postgres.cache import Catalog
 from hashrange_postgres.commits import Commits
 from hashrange_postgres.fetching import Fetched, Fetching, FetchRequest
@@ -260,8 +259,8 @@ class PostgresEngine:
             except Missing as missing:
                 self._fetching.now(self._missed(member, missing))
                 continue
-            except NeedsLocks as needed:
-                self._commits.wait_for_locks(member, needed.keys)
+            except NeedsStore:
+                self._commits.wait_for_store(member)
                 waits = True
             if waits:
                 member.gate.acquire()
@@ -274,7 +273,7 @@ class PostgresEngine:
     def submit(self, body: Callable[[Transaction], Any], done: Done) -> None:
         turns = self._turns
         member = Member(body, done)
-        needed: Missing | NeedsLocks | None = None
+        needed: Missing | NeedsStore | None = None
         error: StorageError | None = None
         pace.acquire(turns.lock)
         try:
@@ -286,7 +285,7 @@ class PostgresEngine:
             waits = self._take(member)
             if waits:
                 turns.unsettled += 1
-        except (Missing, NeedsLocks) as needs:
+        except (Missing, NeedsStore) as needs:
             needed = needs
             turns.unsettled += 1
         except StorageError as refused:
@@ -299,7 +298,7 @@ class PostgresEngine:
             member.misses = 1
             self._fetching.later(FetchRequest(needed.keys), partial(self._fetched_for_write, member))
         elif needed is not None:
-            self._commits.wait_for_locks(member, needed.keys)
+            self._commits.wait_for_store(member)
         elif not waits:
             done(member.result, member.raised)
 
@@ -346,8 +345,8 @@ class PostgresEngine:
                     return member.done, member.result, member.raised
         except Missing as missing:
             self._fetching.later(self._missed(member, missing), partial(self._fetched_for_write, member))
-        except NeedsLocks as needed:
-            self._commits.wait_for_locks(member, needed.keys)
+        except NeedsStore:
+            self._commits.wait_for_store(member)
         return None
 
     def _run_queued(self) -> None:

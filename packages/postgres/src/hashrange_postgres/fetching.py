@@ -207,7 +207,8 @@ class Fetching:
             self._sent_wanted = all_of(self._sent)
             self.statements_sent += 1
             text, values = self._sent_wanted.statement(self._statements, self._catalog.logs)
-            if not self._loop_connection.send(self._numbered[text], values, watch, self._answered):
+            calls = [(self._numbered[text], values)]
+            if not self._loop_connection.send(calls, watch, self._answered):
                 self._stalled = True
                 self._work.notify()
 
@@ -231,7 +232,7 @@ class Fetching:
         assert loop_connection is not None
         assert sent is not None
         try:
-            fetched = fetched_of(self._sent_wanted, rows_of(loop_connection.answer()), self._catalog)
+            fetched = fetched_of(self._sent_wanted, rows_of(loop_connection.answers()[-1]), self._catalog)
         except (Trouble, Exception):
             self._take_back()  # the thread tries again, and tells what is wrong
             return None

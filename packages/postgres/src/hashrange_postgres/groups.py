@@ -1,7 +1,9 @@
 """A group: the bodies that commit together, all that they read and write, and how far its commit has come.
 
     COLLECTING   bodies run, and join it. Only they read its writes.
-    HELD         it has its locks, and its bodies run under them. Only they read its writes.
+    LOCKING      PostgreSQL locks its records, or does so next. All bodies may run over its writes: if its own
+                 have to run again, it gets another version.
+    RUNNING      its bodies run again under its locks, or one under the store's. Only they read its writes.
     SENT         it never changes any more, so all bodies may run over it. PostgreSQL has it, or gets it next.
     LOST         the connection was lost before the answer, so its outcome is looked up.
 
@@ -12,9 +14,8 @@ Refuses to know: threads, connections.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from hashrange.storage.api import STAMP_BYTES
 from hashrange_postgres import schema as schemas
@@ -22,6 +23,7 @@ from hashrange_postgres.bodies import GroupTransaction, Layer
 from hashrange_postgres.cache import CATALOG_SPACE, Key
 from hashrange_postgres.direct import DirectTransaction, signed
 from hashrange_postgres.members import Member
+from hashrange_postgres.waiting import STORE_MS_MIN
 from hashrange_postgres.wire.connections import Bytes, Numbers
 from hashrange_postgres.wire.statements import Arguments, arrays_of
 
@@ -32,29 +34,15 @@ _GATHERED_ROUNDS_MAX: Final = 8
 
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
-_LOOK, _PUT, _DELETE = 0, 1, 2
+_LOOK, _PUT, _DELETE, _BE_ABSENT = 0, 1, 2, 3
 
 
 class State(Enum):
     COLLECTING = 1
-    HELD = 2
-    SENT = 3
-    LOST = 4
-
-
-STORE_MS_MIN: Final = 100
-
-
-class Locks(NamedTuple):
-    """What a group locks before its bodies run: some records, or the whole store. It waits `wait_ms` for the
-    store's lock, also if it turns out to need that at its commit."""
-
-    keys: tuple[Key, ...] = ()
-    store: bool = False
-    wait_ms: int = STORE_MS_MIN
-
-
-NO_LOCKS: Final = Locks()
+    LOCKING = 2
+    RUNNING = 3
+    SENT = 4
+    LOST = 5
 
 
 class _Log:
@@ -72,9 +60,10 @@ class _Log:
 class Group(Layer):
     """The reads and writes of some bodies, which ran one after the other.
 
-    `to_run` are bodies that have not joined it yet. `reads` has the version of each record that was read from
-    below the group; `catalog` is the version of the catalog on which the bodies ran, None while there was no
-    body, -1 if they cannot have run at one moment.
+    `reads` has the version of each record that was read from below the group; `catalog` is the version of the
+    catalog on which the bodies ran, None while there was no body, -1 if they cannot have run at one moment.
+    `to_run` are bodies that have not joined it yet, but will under its locks.
+    `under_store`: its only body runs under the store's lock, for which the group waits `store_ms`.
     `exclusive`: the group is committed under the store's lock, although its bodies ran without.
     """
 
@@ -96,24 +85,31 @@ class Group(Layer):
         "counts",
         "exclusive",
         "kept",
-        "locks",
         "members",
         "reads",
         "sent_at",
         "state",
+        "store_ms",
         "to_run",
+        "tries",
+        "under_store",
     )
 
-    def __init__(self, version: int, locks: Locks = NO_LOCKS, to_run: Sequence[Member] = ()) -> None:
-        """`to_run` are bodies that run once the group has its locks; without them the group collects."""
-        super().__init__(version)
-        self.state = State.HELD if to_run else State.COLLECTING
-        self.locks = locks
-        self.to_run = list(to_run)
-        self.members: list[Member] = []
+    def __init__(self, version: int, alone: Member | None = None, store_ms: int = STORE_MS_MIN) -> None:
+        """Without a body that runs `alone`, under the store's lock, the group collects."""
+        self.state = State.COLLECTING if alone is None else State.RUNNING
+        self.to_run = [alone] if alone is not None else []
+        self.under_store = alone is not None
+        self.store_ms = store_ms
         self._gathered = self._rounds = 0
         self.by_loop = False  # the event loop waits for its answer, and otherwise the commit thread
         self.sent_at = 0.0  # when its commit began, by the monotonic clock
+        self.tries = 0  # how often PostgreSQL has refused it, because other engines were faster
+        self._empty(version)
+
+    def _empty(self, version: int) -> None:
+        super().__init__(version)
+        self.members: list[Member] = []
         self.catalog: int | None = None
         self.reads: dict[Key, int] = {}
         self.counts: dict[int, tuple[int, int]] = {}
@@ -128,6 +124,17 @@ class Group(Layer):
         self.changes_catalog = False
         self.exclusive = False
         self.bytes = 0
+
+    def begin_again(self, version: int) -> None:
+        """Forget what the bodies have read and written, because they run again."""
+        self.to_run = self.bodies
+        self._empty(version)
+        self.state = State.RUNNING
+
+    @property
+    def bodies(self) -> list[Member]:
+        """All its bodies."""
+        return [*self.members, *self.to_run]
 
     def grows(self) -> bool:
         """Called in each round of the event loop: whether to wait another round, because this one has brought
@@ -192,7 +199,7 @@ class Group(Layer):
     def is_fixed(self) -> bool:
         """Whether other bodies may run over its writes. Those of a body under the store's lock are read after
         its commit: it may have deleted spaces."""
-        return self.state is not State.HELD and not self.locks.store
+        return self.state is not State.RUNNING and not self.under_store
 
     def arguments(self, server: int, epoch: int) -> Arguments:
         """The arguments of `commit_group`."""
@@ -235,16 +242,16 @@ class Group(Layer):
         reads, records = self.reads, self.records
         keys = sorted(reads.keys() | records.keys())
         seen, ops, values = Numbers(), Numbers(), Bytes()
-        new = updates = puts = deletes = blind_deletes = looks = looks_at_present = 0
-        exclusive = self.exclusive or self.locks.store
+        new = absent = updates = puts = deletes = blind_deletes = looks = looks_at_present = 0
+        exclusive = self.exclusive or self.under_store
         for key in keys:
             version = reads.get(key, _NOT_READ)
             value = records.get(key)
             op = _PUT if value is not None else _DELETE if key in records else _LOOK
             if version == _ABSENT and op != _PUT:
-                op = _LOOK
-                exclusive = True  # nothing else keeps other engines from creating the record
-            if op == _LOOK:
+                op = _BE_ABSENT
+                absent += 1
+            elif op == _LOOK:
                 looks += 1
                 looks_at_present += version > 0
             elif op == _DELETE:
@@ -261,7 +268,7 @@ class Group(Layer):
             values.append(value)
         space, partition, sort = arrays_of(keys)
         return Arguments(
-            exclusive_ms=self.locks.wait_ms if exclusive else 0,
+            exclusive_ms=self.store_ms if exclusive else 0,
             locks=bool(looks or (blind_deletes and exclusive)),
             space=space,
             partition=partition,
@@ -271,16 +278,23 @@ class Group(Layer):
             value=values,
             present=looks_at_present + updates + deletes - blind_deletes,
             new=new,
+            absent=absent,
             updates=updates,
             puts=puts,
             deletes=deletes,
             blind_deletes=blind_deletes,
         )
 
-    def read_arrays(self) -> tuple[tuple[Any, ...], list[Key]]:
-        """The arguments of `verify`, for a group that wrote nothing, and the addresses in their order."""
+    def arrays_to_read(self) -> tuple[list[Any], list[Key]]:
+        """The arguments of `fetch`, to compare what was read, and the addresses in their order."""
         keys = list(self.reads)
-        return (*arrays_of(keys), Numbers(self.reads.values())), keys
+        return [*arrays_of(keys), Numbers(self.reads.values())], keys
+
+    def arrays_to_lock(self) -> tuple[list[Any], list[Key]]:
+        """The arguments of `lock_records`, and the addresses in their order."""
+        reads = self.reads
+        keys = list(reads.keys() | self.records.keys())
+        return [*arrays_of(keys), Numbers([reads.get(key, _NOT_READ) for key in keys])], keys
 
 
 def _counted(counts: dict[int, tuple[int, int]]) -> tuple[Numbers, Numbers, Numbers]:

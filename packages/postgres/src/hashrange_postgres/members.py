@@ -13,8 +13,8 @@ from hashrange.storage.failures import CommitFailed, CommitUnknown, Stopped
 from hashrange.storage.loops import Done
 from hashrange_postgres.cache import Key
 
-LOSSES_MAX: Final = 6
-"""A body whose groups lost to other engines this often runs under the store's lock."""
+TRIES_MAX: Final = 6
+"""A body that has to run again more often, because of other engines, runs under the store's lock."""
 
 
 class Member:
@@ -27,7 +27,6 @@ class Member:
         "done",
         "failed",
         "gate",
-        "keys",
         "losses",
         "misses",
         "missing",
@@ -44,22 +43,14 @@ class Member:
         self.gate = Lock()
         self.again = False
         self.failed: Exception | None = None
-        self.losses = 0
+        self.losses = 0  # how often it had to run again, because other engines had changed what it reads
         self.result: Any = None
         self.raised: Exception | None = None
         self.missing: Sequence[Key] = ()
         self.misses = 0  # how often it ended because records were missing
-        self.keys: dict[Key, None] = {}  # the records to lock before it runs
         self.store = False  # it runs under the lock of the store
         self.waits_since = 0.0  # when it did not get the store's lock for the first time
         self.stopped: BaseException | None = None  # the exception that ended it on the commit thread
-
-    def needs(self, keys: Sequence[Key] | None) -> None:
-        """Note the locks without which the body cannot run: those of records, or (None) the store's."""
-        if keys is None:
-            self.store = True
-        else:
-            self.keys.update(dict.fromkeys(keys))
 
 
 def outcomes_of(

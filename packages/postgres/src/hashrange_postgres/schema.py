@@ -16,6 +16,7 @@ from zlib import crc32
 
 from hashrange.storage import features
 from hashrange.storage.failures import StorageError, UnfinishedCopy, UnknownFormat
+from hashrange_postgres.wire import probe
 from hashrange_postgres.wire.connections import (
     Connection,
     Lost,
@@ -27,7 +28,7 @@ from hashrange_postgres.wire.connections import (
 )
 from hashrange_postgres.wire.opening import read_only_user
 
-FORMAT = 8
+FORMAT = 9
 MIGRATIONS: Final[dict[int, str]] = {
     1: "ALTER TABLE {schema}.records SET (fillfactor = 85);",
     2: "",
@@ -49,6 +50,7 @@ MIGRATIONS: Final[dict[int, str]] = {
         ALTER TABLE {schema}.server ALTER epoch DROP DEFAULT;
         ALTER TABLE {schema}.store ADD needs bytea NOT NULL DEFAULT '';
     """,
+    8: "",
 }
 """By format: the statements that convert its tables to the next format. The functions are always replaced; a
 format that differs only by a function keeps servers of older versions off the store."""
@@ -80,6 +82,7 @@ _VERSION_MIN: Final = 150_000
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 _LOCK: Final = 1_212_301_395  # the first key of our advisory locks; the second one is the schema's
 _INSUFFICIENT: Final = "SQLSTATE 42501"
+_IS_MADE: Final = "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'store'"
 
 
 def text_of(statements: str, schema: str) -> str:
@@ -138,6 +141,8 @@ def _prepare(connection: Connection, schema: str, work: Callable[[Connection, st
     try:
         _check_name(connection, schema)
         _check_server(connection)
+        if not call(connection, _IS_MADE, (schema,)):
+            probe.check(connection)
         with connection.transaction():
             # Another server may be creating it right now; an existing schema needs no right to create one.
             call(connection, "SELECT pg_advisory_xact_lock(%s, %s)", (_LOCK + 1, _schema_key(schema)))

@@ -129,20 +129,23 @@ BEGIN
 END
 $$;
 
--- Lock records in the order of their addresses, and return them as `fetch` does. For bodies that read what other
--- engines change all the time.
-CREATE FUNCTION {schema}.lock_records(in_space bigint[], in_partition bytea[], in_sort bytea[])
-RETURNS TABLE (n bigint, version bigint, value bytea) LANGUAGE plpgsql
+-- Lock records in the order of their addresses, before a group writes. Row 0 is that of `told`; then comes a row for
+-- each record that is there, without its value if the engine knows it (see `fetch`), or needs none (-1).
+--
+-- If the engine says nothing for in_idle_ms, PostgreSQL ends its connection, and so releases its locks.
+CREATE FUNCTION {schema}.lock_records(
+    in_idle_ms bigint, in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[]
+) RETURNS TABLE (n bigint, version bigint, value bytea) LANGUAGE plpgsql
 SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
-    PERFORM take_lock(0);
+    PERFORM take_lock(0), set_config('idle_in_transaction_session_timeout', in_idle_ms::text, true);
     RETURN QUERY
     SELECT 0::bigint, t.catalog, t.value FROM told() t;
     RETURN QUERY
-    SELECT k.n, r.version, r.value
-    FROM unnest(in_space, in_partition, in_sort) WITH ORDINALITY AS k(space, partition, sort, n)
+    SELECT k.n, r.version, CASE WHEN k.seen NOT IN (-1, r.version) THEN r.value END
+    FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
     JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
     ORDER BY r.space, r.partition, r.sort
     FOR UPDATE OF r;
@@ -276,27 +279,6 @@ BEGIN
 END
 $$;
 
--- Whether all that some bodies read holds at one moment: for bodies that wrote nothing. `in_seen` is the
--- version that was read, 0 where there was no record. `bad` are the ordinals of what has changed.
-CREATE FUNCTION {schema}.verify(
-    in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], OUT catalog bigint, OUT bad bigint[]
-) LANGUAGE plpgsql STABLE
-SET search_path = {schema} SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
-SET enable_bitmapscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
-#variable_conflict use_column
-BEGIN
-    IF pg_is_in_recovery() THEN
-        RAISE EXCEPTION 'this is a standby' USING ERRCODE = '25006';
-    END IF;
-    SELECT s.catalog, (
-        SELECT array_agg(k.n)
-        FROM unnest(in_space, in_partition, in_sort, in_seen) WITH ORDINALITY AS k(space, partition, sort, seen, n)
-        LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-        WHERE k.seen >= 0 AND coalesce(r.version, 0) <> k.seen
-    ) INTO catalog, bad FROM store s;
-END
-$$;
-
 -- Take in_numbers numbers for records of logs, the first of them above `number`, and in_bodies stamps for bodies, the
 -- first of which is `stamp`: in_moment, or one more than the last stamp. `log_stamp` is the greatest stamp of the
 -- other commits with stamps of logs that are under way, in_log_stamp that of this one.
@@ -336,9 +318,10 @@ $$;
 -- 0 (see take_lock).
 --
 -- Addresses come in their order. `in_seen` is the version that was read, 0: read as absent, -1: not read.
--- `in_op` is 0: only read, 1: put, 2: delete. `in_locks` says that all records have to be locked before any is
--- changed: because some are only read, or because some that were not read are deleted under the store's exclusive
--- lock, and may not be there. `outcome` is
+-- `in_op` is 0: only read, 1: put, 2: delete, 3: has to be absent. So that nobody else makes a record that has to be
+-- absent, it is made itself, and deleted at the end: nobody ever sees it, and the index makes others wait.
+-- `in_locks` says that all records have to be locked before any is changed: because some are only read, or because
+-- some that were not read are deleted under the store's exclusive lock, and may not be there. `outcome` is
 --   'committed'
 --   'changed'     nothing was written: the catalog is not the one that was read
 -- Exceptions undo what was written: HR004 where a record is not what was read, HR005 where the group has to come
@@ -351,7 +334,8 @@ CREATE FUNCTION {schema}.commit_group(
     in_server bigint, in_epoch bigint, in_version bigint,
     in_exclusive_ms bigint, in_locks boolean, in_catalog bigint, in_changes_catalog boolean,
     in_space bigint[], in_partition bytea[], in_sort bytea[], in_seen bigint[], in_op bigint[], in_value bytea[],
-    in_present bigint, in_new bigint, in_updates bigint, in_puts bigint, in_deletes bigint, in_blind_deletes bigint,
+    in_present bigint, in_new bigint, in_absent bigint, in_updates bigint, in_puts bigint, in_deletes bigint,
+    in_blind_deletes bigint,
     in_count_space bigint[], in_count_records bigint[], in_count_bytes bigint[],
     in_log_space bigint[], in_log_partition bytea[], in_log_stamp_at bigint[], in_log_stamp bigint,
     in_appended_log bigint[], in_appended_value bytea[],
@@ -398,12 +382,12 @@ BEGIN
     END IF;
 
     -- Make the records that are not there. Another engine that just makes the same is waited for.
-    IF in_new + in_puts > 0 THEN
+    IF in_new + in_absent + in_puts > 0 THEN
         INSERT INTO records (space, partition, sort, version, value)
-        SELECT k.space, k.partition, k.sort, in_version, k.value
+        SELECT k.space, k.partition, k.sort, in_version, coalesce(k.value, '')
         FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
             AS k(space, partition, sort, seen, op, value)
-        WHERE k.seen <= 0 AND k.op = 1
+        WHERE k.seen <= 0 AND k.op IN (1, 3)
         ORDER BY k.space, k.partition, k.sort
         ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS made = ROW_COUNT;
@@ -435,13 +419,13 @@ BEGIN
     -- Change and delete the others, in the order of the addresses: those that were read, and those that were not and
     -- are there. Another transaction that writes them is waited for, and then the version compared with the one that
     -- it has left.
-    changes := in_new + in_puts + in_updates + in_deletes;
+    changes := in_new + in_absent + in_puts + in_updates + in_deletes;
     IF made < changes THEN
         MERGE INTO records r
         USING (
             SELECT * FROM unnest(in_space, in_partition, in_sort, in_seen, in_op, in_value)
                 AS u(space, partition, sort, seen, op, value)
-            WHERE u.op = 2 OR (u.op = 1 AND (u.seen > 0 OR (u.seen = -1 AND made < in_new + in_puts)))
+            WHERE u.op = 2 OR (u.op = 1 AND (u.seen > 0 OR (u.seen = -1 AND made < in_new + in_absent + in_puts)))
         ) k
         ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
         WHEN MATCHED AND k.op = 2 AND (k.seen = -1 OR r.version = k.seen) THEN
@@ -455,7 +439,7 @@ BEGIN
         IF in_blind_deletes = 0 OR EXISTS (
             SELECT FROM unnest(in_space, in_partition, in_sort, in_seen, in_op) AS k(space, partition, sort, seen, op)
             LEFT JOIN records r ON r.space = k.space AND r.partition = k.partition AND r.sort = k.sort
-            WHERE (k.op = 1 AND r.version IS DISTINCT FROM in_version)
+            WHERE (k.op IN (1, 3) AND r.version IS DISTINCT FROM in_version)
                 OR (k.op = 2 AND k.seen > 0 AND r.version IS NOT NULL)
         ) THEN
             RAISE EXCEPTION 'a record that was read has changed' USING ERRCODE = 'HR004';
@@ -464,6 +448,12 @@ BEGIN
         IF in_exclusive_ms = 0 THEN
             RAISE EXCEPTION 'a record that is not there cannot be locked' USING ERRCODE = 'HR005';
         END IF;
+    END IF;
+
+    IF in_absent > 0 THEN
+        DELETE FROM records r
+        USING unnest(in_space, in_partition, in_sort, in_op) AS k(space, partition, sort, op)
+        WHERE k.op = 3 AND r.space = k.space AND r.partition = k.partition AND r.sort = k.sort;
     END IF;
 
     IF cardinality(in_cleared) > 0 THEN

@@ -1,7 +1,7 @@
 """Whose turn it is to commit, and what bodies run over until then: what the only lock of an engine guards.
 
-One group at a time has its turn. Meanwhile the next one collects, other bodies wait for locks, and submitted
-bodies for which the collecting group has no room wait in a queue.
+One group at a time has its turn. Meanwhile the next one collects, other bodies wait for the store's lock, and
+submitted bodies for which the collecting group has no room wait in a queue.
 
 Refuses to know: threads, connections, the event loop.
 """
@@ -9,21 +9,29 @@ Refuses to know: threads, connections, the event loop.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Condition, Lock
 from time import monotonic
 from typing import Final
 
 from hashrange.storage.failures import StoreClosed
 from hashrange_postgres.bodies import GroupTransaction, Missing
-from hashrange_postgres.cache import Cache, Catalog
+from hashrange_postgres.cache import Cache, Catalog, Key
 from hashrange_postgres.groups import Group, State
 from hashrange_postgres.members import Member, commit_failed
 from hashrange_postgres.running import run_into
-from hashrange_postgres.waiting import Contention, Waiting
+from hashrange_postgres.waiting import Waiting
 from hashrange_postgres.wire.loop_connections import LOOP_SECONDS_MAX
 
 GROUP_BYTES_MAX: Final = 4 * 1024 * 1024
+LOCK_FIRST_SHARE: Final = 1 / 8
+"""If the bodies of more groups than this share run again, because other engines have changed what they read,
+groups lock their records first. That takes another round trip, and so costs more than a few groups that are
+overtaken."""
+ALWAYS, NEVER = -1.0, 1.0
+"""What tests put in the place of this share."""
+_GROUPS: Final = 16
+"""The share is one of about as many groups."""
 
 
 class Turns:
@@ -44,9 +52,10 @@ class Turns:
         self.committing: Group | None = None  # whose turn it is
         self.queued: deque[Member] = deque()
         self.waiting = Waiting()
-        self.contention = Contention()
+        self.lock_first_share = LOCK_FIRST_SHARE
+        self._changed_share = 0.0
         self._released = False  # the commit thread may take the collecting group
-        self._held_last = False  # the last group had waited for locks: a collected one comes next
+        self._store_last = False  # the last group had the store's lock: a collected one comes next
         self.unsettled = 0  # submitted bodies whose outcome is not posted yet
         self.closed = False
         self.ended = False  # the commit thread ends
@@ -82,14 +91,8 @@ class Turns:
         below = self.committing
         if below is not None and not below.is_fixed:
             below = None  # a later body of that group could still change what this one would read
-        txn = GroupTransaction(self.collecting, below, self.cache, state, self.contention.keys)
-        return run_into(
-            self.collecting,
-            txn,
-            member,
-            store_is_busy=self.waiting.store_is_busy,
-            cautious=self.contention.is_general,
-        )
+        txn = GroupTransaction(self.collecting, below, self.cache, state)
+        return run_into(self.collecting, txn, member)
 
     def release(self) -> None:
         """Let the commit thread take the collecting group when it is its turn."""
@@ -111,20 +114,36 @@ class Turns:
         self.committing = group
         group.by_loop = by_loop
         group.sent_at = monotonic()
-        self._held_last = group.state is State.HELD
+        self._store_last = group.under_store
         if group is self.collecting:
-            group.state = State.SENT
+            # Its bodies cannot have run at one moment (-1).
+            group.state = State.LOCKING if self.locks_first or group.catalog == -1 else State.SENT
             self._collect_anew()
 
     def begin_next(self) -> Group:
         """Give the next group its turn: on the commit thread, which has something to do."""
-        if not self.waiting.pause_seconds() and not (self._held_last and self._released):
-            self.contention.age()
-            group = Group(self._next_version(), *self.waiting.take())
-        else:
-            group = self.collecting
+        group = self.collecting
+        if not self.waiting.pause_seconds() and not (self._store_last and self._released):
+            group = Group(self._next_version(), self.waiting.take(), self.waiting.wait_ms())
         self.begin(group)
         return group
+
+    @property
+    def locks_first(self) -> bool:
+        """Whether groups lock their records before they write, because other engines change the same ones."""
+        return self._changed_share > self.lock_first_share
+
+    def note(self, *, changed: bool) -> None:
+        """Note that another engine has changed what a group has read, or that a group was committed."""
+        self._changed_share += (changed - self._changed_share) / _GROUPS
+
+    def take_covered(self, locked: Mapping[Key, int]) -> list[Member]:
+        """The collected bodies, if they need no other records than these."""
+        group = self.collecting
+        if not group.reads.keys() | group.records.keys() <= locked.keys():
+            return []
+        self._collect_anew()
+        return group.members
 
     def _collect_anew(self) -> None:
         self.collecting = Group(self._next_version())
@@ -160,17 +179,12 @@ class Turns:
         if self.has_work():  # a needless wake-up of a thread takes the GIL from the loop
             self.work.notify()
 
-    def give_up(self) -> list[Member]:
-        """End a turn in which nothing was committed. Returns the bodies that ran over the group."""
-        over = self.collecting.members
-        self._collect_anew()
-        self.end(release=False)
-        return over
-
     def take_all(self) -> list[Member]:
         """All bodies that have not been sent, in a turn or after it."""
-        taken = [*self.give_up(), *self.queued, *self.waiting.take_all()]
+        taken = [*self.collecting.members, *self.queued, *self.waiting.take_all()]
         self.queued.clear()
+        self._collect_anew()
+        self.end(release=False)
         return taken
 
     def commit_seconds(self) -> float:

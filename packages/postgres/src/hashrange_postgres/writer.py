@@ -1,8 +1,9 @@
 """The one connection of an engine that writes: sends groups, and knows its own row in the table `server`.
 
-A group is sent in one of two ways. Either it is one statement, which is a transaction of its own, and whose
-answer the event loop or the commit thread waits for: `send`, then `answered` or `finish`. Or it is a
-transaction that takes locks first: `hold`, on the commit thread.
+A group is sent in one or two steps (`send`): if it locks its records first, a transaction begins with that,
+and the next step commits it. Otherwise its commit is one statement, which is a transaction of its own. The
+event loop or the commit thread waits for the answer, and `judge` says what it means. A body under the store's
+lock has a transaction of several statements, on the commit thread (`hold`).
 
 Each commit sets the row to the version of its group. When the connection is lost in the middle of a commit,
 `connect_again` gives the row a new epoch, so that a commit that has not succeeded by then can no longer
@@ -24,26 +25,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from psycopg.pq import TransactionStatus
 
 from hashrange.storage.failures import CommitFault, CommitUnknown, Moment
 from hashrange.storage.loops import Loop, LoopWatch
-from hashrange_postgres.cache import Catalog, Key
+from hashrange_postgres.cache import Catalog, CatalogState, Key, Known
 from hashrange_postgres.direct import DirectTransaction
-from hashrange_postgres.fetching import Fetched, FetchRequest, fetched_of
 from hashrange_postgres.groups import Group, State
 from hashrange_postgres.wire.connections import (
     Connection,
-    Fenced,
     Lost,
-    NeedsExclusive,
-    Overtaken,
     Retry,
-    TimedOut,
     Trouble,
     call,
     call_all,
@@ -52,8 +48,8 @@ from hashrange_postgres.wire.connections import (
     place_of,
     translated,
 )
-from hashrange_postgres.wire.loop_connections import LoopConnection, number, numbered, numbers
-from hashrange_postgres.wire.statements import Arguments, Statements, arrays_of
+from hashrange_postgres.wire.loop_connections import LoopConnection, number, numbered, rows_of
+from hashrange_postgres.wire.statements import Arguments, Statements
 
 _log = logging.getLogger("hashrange.postgres")
 
@@ -64,20 +60,27 @@ ABSENT_AFTER: Final = "1 day"
 _SLOTS: Final = 16
 """Of `total` in `schema.sql`."""
 
+IDLE_MS_MAX: Final = 2_000
+"""An engine that holds locks of records, and says nothing for this long, has lost them and its connection."""
+
 _BEGIN: Final = ("BEGIN ISOLATION LEVEL READ COMMITTED", ())
 _COMMIT: Final = ("COMMIT", ())
+_SENT_BEGIN, _SENT_COMMIT, _SENT_ROLLBACK = (
+    (text.encode(), ()) for text in (_BEGIN[0], _COMMIT[0], "ROLLBACK")
+)
 
-Opened = Callable[[Group, "Fetched | DirectTransaction | None"], None]
-"""Called with a group whose locks are held, and the records that it has locked, or the transaction of a body
-that runs under the store's lock; None if the group's bodies have run before."""
+
+class Locked(NamedTuple):
+    """The versions of the records that a group has locked, those that are not what its bodies have read, and
+    the catalog."""
+
+    versions: dict[Key, int]
+    changed: dict[Key, Known]
+    state: CatalogState
 
 
 class Changed(Exception):
-    """The bodies of a group read records that are out of date; `keys` are these records."""
-
-    def __init__(self, keys: list[Key]) -> None:
-        super().__init__(keys)
-        self.keys = keys
+    """The bodies of a group read records, or a catalog, that are out of date; nothing was written."""
 
 
 class Undone(Exception):
@@ -110,9 +113,15 @@ class Writer:
         self._loop = loop
         self._connection: Connection | None = None
         self._loop_connection: LoopConnection | None = None
-        self._sent_commit, self._sent_verify = numbered(statements.commit), numbered(statements.verify)
+        self._sent_commit, self._sent_fetch, self._sent_lock = map(
+            numbered, (statements.commit, statements.fetch, statements.lock_records)
+        )
         nothing = Group(0)
-        self._often = [(self._sent_commit, Arguments()), (self._sent_verify, nothing.read_arrays()[0])]
+        self._often = [
+            (self._sent_commit, Arguments()),
+            (self._sent_fetch, nothing.arrays_to_read()[0]),
+            (self._sent_lock, [IDLE_MS_MAX, *nothing.arrays_to_lock()[0]]),
+        ]
         self._sent_keys: list[Key] = []
         self._server = 0
         self._epoch = 0
@@ -214,39 +223,49 @@ class Writer:
         except Trouble as error:
             raise NotSent(str(error)) from None
 
-    # A group as one statement.
+    # A group, step by step.
 
     @property
     def is_ready(self) -> bool:
         """Whether `send` may be called: the connection is sound, as far as is known."""
         return self._loop_connection is not None and self._loop_connection.is_sound
 
+    @property
+    def _is_idle(self) -> bool:
+        """Whether there is no transaction."""
+        assert self._connection is not None
+        return self._connection.info.transaction_status == TransactionStatus.IDLE
+
     def send(self, group: Group, watch: LoopWatch | None, then: Callable[[], None] | None) -> bool:
-        """Send a group. `watch`, if this is the event loop's thread: have the loop call `then` when an answer
-        arrives. Returns False if the commit thread has to call `finish` in any case."""
+        """Send the step that the group's state says. `watch`, if this is the event loop's thread: have the
+        loop call `then` when an answer arrives. Returns False if the commit thread has to wait for it in any
+        case."""
         assert self._loop_connection is not None
+        self._loop_connection.forget_answers()
         self.statements_sent += 1
-        if group.wrote():
-            values: Sequence[Any] = self._arguments(group)
-            return self._loop_connection.send(self._sent_commit, values, watch, then)
-        values, self._sent_keys = group.read_arrays()
-        return self._loop_connection.send(self._sent_verify, values, watch, then)
+        if group.state is State.LOCKING:
+            arrays, self._sent_keys = group.arrays_to_lock()
+            calls = [_SENT_BEGIN, (self._sent_lock, [IDLE_MS_MAX, *arrays])]
+        elif group.wrote():
+            calls = [(self._sent_commit, self._arguments(group))]
+            if not self._is_idle:
+                calls.append(_SENT_COMMIT)
+        else:
+            arrays, self._sent_keys = group.arrays_to_read()
+            calls = [(self._sent_fetch, arrays)]
+            if not self._is_idle:
+                calls.append(_SENT_ROLLBACK)
+        return self._loop_connection.send(calls, watch, then)
 
     def _arguments(self, group: Group) -> Arguments:
         return group.arguments(self._server, self._epoch)
 
-    def answered(self, group: Group) -> bool | None:
-        """Whether the group was committed; None: the answer is not complete yet. If False, the commit thread
-        has to call `finish`. Called on the event loop's thread."""
-        loop_connection = self._loop_connection
-        assert loop_connection is not None
-        if not loop_connection.poll():
-            return None
-        loop_connection.unwatch()
-        try:
-            self._judge_answer(group, loop_connection)
-        except (Trouble, Changed):
+    def has_answer(self) -> bool:
+        """Whether the answer is complete; on the event loop's thread."""
+        assert self._loop_connection is not None
+        if not self._loop_connection.poll():
             return False
+        self._loop_connection.unwatch()
         return True
 
     def unwatch(self) -> None:
@@ -254,129 +273,84 @@ class Writer:
         if self._loop_connection is not None:
             self._loop_connection.unwatch()
 
-    def finish(self, group: Group) -> None:
-        """Wait for the outcome of a group that was sent. Raises Changed, Retry, Refused: nothing was written;
-        Lost."""
+    def wait(self) -> None:
+        """Wait for the answer, on this thread."""
         assert self._loop_connection is not None
-        try:
-            self._loop_connection.wait()
-            self._judge_answer(group, self._loop_connection)
-        except Overtaken:
-            raise self._changed(group) from None
-        except Fenced:
-            self.close()
-            raise
-        except Lost as lost:
-            self.close()
-            if group.wrote() or isinstance(lost, TimedOut):
-                raise
-            raise Changed([]) from None  # nothing was to be written: the bodies can run again
+        self._loop_connection.wait()
 
-    def _judge_answer(self, group: Group, loop_connection: LoopConnection) -> None:
-        answer = loop_connection.answer()
+    def judge(self, group: Group) -> Locked | None:
+        """What the answer to the last step means: the locked records, if the group locks them, and otherwise
+        that it was committed. Raises Changed, Retry, Refused: nothing was written; Lost; StorageError."""
+        assert self._loop_connection is not None
+        answers = self._loop_connection.answers()
+        if group.state is State.LOCKING:
+            return self._locked(group, rows_of(answers[-1]))
         if group.wrote():
-            outcome = (answer.get_value(0, 0) or b"").decode()
-            self._judge((outcome, number(answer.get_value(0, 1))))
+            answer = answers[0]
+            self._judge(((answer.get_value(0, 0) or b"").decode(), number(answer.get_value(0, 1))))
+            if len(answers) > 1 and answers[1].command_status != _SENT_COMMIT[0]:
+                raise Lost("the transaction was not committed")
         else:
-            row = (number(answer.get_value(0, 0)), numbers(answer.get_value(0, 1)))
-            self._judge_verified(group, row, self._sent_keys)
+            (_, catalog, told), *changed = rows_of(answers[0])
+            self._catalog.note(catalog, told)
+            if changed or catalog != group.catalog:
+                raise Changed
+        return None
+
+    def _locked(self, group: Group, rows: list[tuple[Any, ...]]) -> Locked:
+        (_, catalog, told), *present = rows
+        state = self._catalog.note(catalog, told)
+        versions: dict[Key, int] = dict.fromkeys(self._sent_keys, 0)
+        changed: dict[Key, Known] = {}
+        reads = group.reads
+        for n, version, value in present:
+            key = self._sent_keys[n - 1]
+            versions[key] = version
+            if reads.get(key, version) != version:
+                changed[key] = value, version
+        for key, version in reads.items():
+            if version and not versions[key]:
+                changed[key] = None, 0
+        return Locked(versions, changed, state)
 
     def _judge(self, row: tuple[Any, ...]) -> None:
         """Raise Changed if `commit_group` reports another version of the catalog."""
         outcome, catalog = row
         if outcome != "committed":
-            self._forget_catalog(catalog)
-            raise Changed([])
+            if catalog != self._catalog.state.version:
+                self._catalog.forget()  # so that it is fetched again
+            raise Changed
 
-    def _judge_verified(self, group: Group, row: tuple[Any, ...], keys: Sequence[Key]) -> None:
-        catalog, bad = row
-        if catalog != group.catalog or bad:
-            self._forget_catalog(catalog)
-            raise Changed([keys[n - 1] for n in bad or ()])
+    # A group as a transaction of several statements, on the commit thread.
 
-    def _forget_catalog(self, version: int) -> None:
-        """Forget the catalog if this is its version now, so that it is fetched again."""
-        if version != self._catalog.state.version:
-            self._catalog.forget()
-
-    def _changed(self, group: Group) -> Changed:
-        """The error with the records that changed since a group's bodies read them; nothing was written."""
-        connection = self._connection
-        arrays, keys = group.read_arrays()
-        if connection is None:
-            return Changed(keys)
-        try:
-            [(_, bad)] = call(connection, self._statements.verify, arrays)
-        except Trouble:
-            self.close()
-            return Changed(keys)
-        return Changed([keys[n - 1] for n in bad or ()])
-
-    # A group as a transaction of several statements.
-
-    def hold(self, group: Group, run: Opened, fault: CommitFault | None) -> None:
-        """Take the locks of a group, have `run` add what its bodies read and write, and commit it. Raises as
-        `finish`; NeedsExclusive if the group needs the store's lock, which must not be taken after others;
-        for a test's fault Undone, and CommitUnknown."""
+    def hold(self, group: Group, run: Callable[[DirectTransaction], None], fault: CommitFault | None) -> None:
+        """Take the store's lock, have `run` run a body under it, and commit what it writes. Raises as
+        `judge`; for a test's fault Undone, and CommitUnknown."""
         connection = self._connection
         assert connection is not None
-        chosen: CommitUnknown | None = None
-        try:
-            run(group, self._open(connection, group))
-            if group.catalog == -1:
-                raise Changed([])
-            if group.wrote():
-                chosen = self._commit_held(connection, group, fault)
-            else:
-                if group.reads:
-                    arrays, keys = group.read_arrays()
-                    [row] = call(connection, self._statements.verify, arrays)
-                    self._judge_verified(group, row, keys)
-                call(connection, "COMMIT")
-        except Lost:
-            self.close()
-            raise
-        except Overtaken:
-            self._roll_back(connection)
-            raise self._changed(group) from None
-        except BaseException:
-            self._roll_back(connection)
-            raise
-        if chosen is not None:
-            raise chosen
+        self.bodies_alone += 1
+        lock = (self._statements.lock, (group.store_ms,))
+        [_, _, [(group.catalog, told)]] = call_all(connection, [_BEGIN, lock, (self._statements.told, ())])
+        self._catalog.note(group.catalog, told)
+        run(DirectTransaction(connection, self._statements, self._catalog))
+        if group.wrote():
+            self.commit(group, fault)
+        else:
+            call(connection, *_COMMIT)
 
-    def _open(self, connection: Connection, group: Group) -> Fetched | DirectTransaction | None:
-        """Begin a transaction, and take the locks of a group whose bodies have not run yet."""
-        statements = self._statements
-        if group.state is not State.HELD:
+    def commit(self, group: Group, fault: CommitFault | None) -> None:
+        """Commit a group, in several steps if a test may fail them. Raises as `hold`."""
+        connection = self._connection
+        assert connection is not None
+        if self._is_idle:
             self.statements_sent += 1
             call(connection, *_BEGIN)
-            return None
-        if not group.locks.store:
-            keys = group.locks.keys
-            self.statements_sent += 2
-            _, rows = call_all(connection, [_BEGIN, (statements.lock_records, arrays_of(keys))])
-            return fetched_of(FetchRequest(keys), rows, self._catalog)
-        self.bodies_alone += 1
-        lock = (statements.lock, (group.locks.wait_ms,))
-        [_, _, [(group.catalog, told)]] = call_all(connection, [_BEGIN, lock, (statements.told, ())])
-        self._catalog.note(group.catalog, told)
-        return DirectTransaction(connection, statements, self._catalog)
-
-    def _commit_held(
-        self, connection: Connection, group: Group, fault: CommitFault | None
-    ) -> CommitUnknown | None:
-        """Send what the bodies of a group write, and commit; returns the doubt that a test's fault asks
-        for."""
         self._meet(fault, "before")
-        arguments = self._arguments(group)
-        if arguments.exclusive_ms and group.locks.keys:
-            raise NeedsExclusive("the group needs the store's lock")
-        commit = (self._statements.commit, arguments)
+        commit = (self._statements.commit, self._arguments(group))
         if fault is None:
             [[row], _] = call_all(connection, [commit, _COMMIT])
             self._judge(row)
-            return None
+            return
         [row] = call(connection, *commit)
         self._judge(row)
         chosen: CommitUnknown | None = None
@@ -385,7 +359,8 @@ class Writer:
         except CommitUnknown as doubt:
             chosen = doubt
         call(connection, *_COMMIT)
-        return chosen
+        if chosen is not None:
+            raise chosen
 
     def _meet(self, fault: CommitFault | None, moment: Moment) -> None:
         """Call a test's fault, if there is one, to fail the commit."""
@@ -398,9 +373,11 @@ class Writer:
         except Exception as error:
             raise Undone(str(error)) from error
 
-    def _roll_back(self, connection: Connection) -> None:
+    def roll_back(self) -> None:
+        """End the transaction of a group that was not committed; on the commit thread."""
+        connection = self._connection
         try:
-            if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
+            if connection is not None and not connection.closed and not self._is_idle:
                 call(connection, "ROLLBACK")
         except Trouble:
             self.close()

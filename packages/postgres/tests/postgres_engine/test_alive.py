@@ -306,10 +306,10 @@ def test_a_commit_thread_that_ends_says_so(
     monkeypatch.setattr(threading, "excepthook", ended.append)
     engine = PostgresEngine(postgres_url, schema=postgres.new_schema())
 
-    def end(members: object) -> None:
+    def end(*_: object) -> None:
         raise error
 
-    engine._commits._rerun = end
+    monkeypatch.setattr(engine._commits, "_try_again", end)
     other = PostgresEngine(postgres_url, schema=engine._writer._statements.schema)
     put(engine, 7, P, b"a", b"1")
     put(other, 7, P, b"a", b"2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -19,6 +18,7 @@ from hashrange.storage.contract import faults
 from hashrange.storage.contract.records import Outcomes, P, get, put, rows
 from hashrange.storage.failures import CommitFailed, CommitUnknown
 from hashrange_postgres import PostgresEngine, writer
+from hashrange_postgres.turns import ALWAYS
 from hashrange_postgres.wire import connections
 from hashrange_postgres.wire.loop_connections import LoopConnection
 from list_append import SPACE, Run
@@ -256,6 +256,29 @@ def test_nobody_takes_a_new_row_for_the_outcome_of_an_old_commit(
     assert [value for _, _, value in rows(engine, 8)] == [b"1"]
 
 
+def test_an_engine_that_stops_under_its_locks_keeps_nobody_waiting(
+    open_engine: Opener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL ends its connection after a while. When it goes on, it notices, and begins again."""
+    caplog.set_level(logging.CRITICAL)
+    monkeypatch.setattr(writer, "IDLE_MS_MAX", 50)
+    stopped, other = open_engine(), open_engine()
+    stopped.write(adding(8))
+    stopped._turns.lock_first_share = ALWAYS
+    added: list[int] = []
+
+    def stop() -> None:
+        if not added:
+            added.append(0)
+            added.append(other.write(adding(8)))
+
+    with faults.at(stopped, "before", stop):
+        assert stopped.write(adding(8)) == 3
+    assert added == [0, 2]
+    assert stopped.counts()["reconnections"] == 1
+    assert [value for _, _, value in rows(other, 8)] == [b"1", b"2", b"3"]
+
+
 class Failing:
     """Fails one step of making the writer's connection: the one at `at`, counted from 1. Each is done in two
     steps, so that it fails before it is done, or after."""
@@ -304,19 +327,20 @@ class Cut:
     def arm(self, committed: bool, forgotten: bool) -> None:
         self._next = (committed, forgotten)
 
-    def _send(self, send: Any, line: Any, statement: bytes, *values: Any) -> Any:
+    def _send(self, send: Any, line: Any, calls: Any, *values: Any) -> Any:
         def do() -> Any:
-            sent = send(line, statement, *values)
+            sent = send(line, calls, *values)
             if self._is_cut:
                 line.wait()
             return sent
 
         connection = self._engine._writer._connection
-        ends = line is self._engine._writer._loop_connection and b"commit_group" in statement
+        commits = any(b"commit_group" in statement for statement, _ in calls)
+        ends = line is self._engine._writer._loop_connection and commits
         try:
             return self._cut_if(ends, connection, do)
         except connections.Lost:
-            return send(line, statement, *values)  # it notices that the connection is closed
+            return send(line, calls, *values)  # it notices that the connection is closed
 
     def _call_all(self, call_all: Any, connection: Any, statements: Any) -> Any:
         ends = any(statement == "COMMIT" for statement, _ in statements)
@@ -354,7 +378,7 @@ def test_no_commit_is_applied_twice_whatever_fails_afterwards(
     body = alone(adding(8)) if way == "alone" else adding(8)
     engine.write(body)
     if way == "locked":
-        engine._turns.contention.keys[7, P, b"n"] = math.inf
+        engine._turns.lock_first_share = ALWAYS
     cut = Cut(engine, monkeypatch, postgres_url, name)
     failing = Failing(engine, monkeypatch, error)
     for committed, forgotten in product([False, True], repeat=2):

@@ -14,7 +14,7 @@ import pytest
 import postgres
 from hashrange.storage.contract.records import Outcomes, P
 from hashrange_postgres import PostgresEngine
-from hashrange_postgres.waiting import Contention
+from hashrange_postgres.turns import ALWAYS, NEVER
 
 SPACE: Final = 7
 FIRST, SECOND = b"c", b"p"
@@ -44,7 +44,7 @@ def look(txn: Any, sort: bytes) -> None:
 Act = Callable[[Any, bytes], None]
 
 PRESENT: Final = (update, put, delete, delete_unread, look)
-ABSENT: Final = (update, put)
+ABSENT: Final = (update, put, look)
 
 
 class Store:
@@ -62,7 +62,7 @@ class Store:
         for engine in self.engines:
             stack.callback(engine.close)
 
-    def prepare(self, records: dict[bytes, bool]) -> None:
+    def prepare(self, records: dict[bytes, bool], lock_first: bool = False) -> None:
         """Let these records be there or not, and both engines know of them."""
 
         def body(txn: Any) -> None:
@@ -75,8 +75,7 @@ class Store:
         self.engines[0].write(body)
         for engine in self.engines:
             engine.write(lambda txn: [txn.get(SPACE, P, sort) for sort in records])
-            # Bodies under locks may wait in a circle: decision 17 says when.
-            engine._turns.contention = Contention()
+            engine._turns.lock_first_share = ALWAYS if lock_first else NEVER
 
     def run(self, bodies: list[Callable[[Any], None]], held: list[bytes]) -> None:
         """Have each engine commit one of the bodies while others have locked some records, or make them where
@@ -132,17 +131,19 @@ def crossings(first_is_there: bool, second_is_there: bool) -> list[tuple[tuple[A
     return [((one, other), (one, another)) for one, other, another in product(of_first, of_second, of_second)]
 
 
+@pytest.mark.parametrize("lock_first", [True, False])
 @pytest.mark.parametrize("second_is_there", [True, False])
 @pytest.mark.parametrize("first_is_there", [True, False])
 def test_groups_that_cross_do_not_wait_in_a_circle(
-    store: Store, first_is_there: bool, second_is_there: bool
+    store: Store, first_is_there: bool, second_is_there: bool, lock_first: bool
 ) -> None:
     """Each group has to wait at a record of its own, between the two records or after them, which is there or
     is made."""
     for acts in crossings(first_is_there, second_is_there):
         for place, is_there in product((b"k", b"z"), (True, False)):
             owned = [place + b"1", place + b"2"]
-            store.prepare({FIRST: first_is_there, SECOND: second_is_there, **dict.fromkeys(owned, is_there)})
+            records = {FIRST: first_is_there, SECOND: second_is_there, **dict.fromkeys(owned, is_there)}
+            store.prepare(records, lock_first)
             store.run([partial(acting, *one) for one in zip(acts, owned, strict=True)], owned)
     assert store.circles() == 0
 
@@ -156,10 +157,7 @@ def miss(txn: Any) -> None:
     txn.put(SPACE, P, SECOND, b"made")
 
 
-@pytest.mark.parametrize("waits", [scan, miss])
-def test_whoever_waits_for_the_stores_lock_does_not_stop_the_others(
-    store: Store, waits: Callable[[Any], None]
-) -> None:
+def test_whoever_waits_for_the_stores_lock_does_not_stop_the_others(store: Store) -> None:
     """A slow commit holds the lock that all commits share, and two bodies need it exclusively."""
     store.prepare({FIRST: True})
     one, other = store.engines
@@ -167,7 +165,7 @@ def test_whoever_waits_for_the_stores_lock_does_not_stop_the_others(
     with psycopg.connect(store.url) as slow:
         slow.execute("SELECT store.take_lock(0)")
         for _ in range(2):
-            one.submit(waits, waiting)
+            one.submit(scan, waiting)
         for _ in range(10):
             for engine in (one, other):
                 written = Outcomes(1)
@@ -178,3 +176,21 @@ def test_whoever_waits_for_the_stores_lock_does_not_stop_the_others(
     waiting.wait()
     assert waiting.errors == []
     assert other.read(lambda reader: reader.get(SPACE, P, FIRST)) == b"1" * 21
+
+
+@pytest.mark.parametrize("lock_first", [True, False])
+def test_what_is_not_there_is_locked_without_the_stores_lock(store: Store, lock_first: bool) -> None:
+    """Two engines rely on absence while a slow commit holds the lock that all commits share."""
+    store.prepare({FIRST: True}, lock_first)
+    with psycopg.connect(store.url) as slow:
+        slow.execute("SELECT store.take_lock(0)")
+        for engine in store.engines:
+            written = Outcomes(1)
+            engine.submit(miss, written)
+            written.wait()
+            assert written.errors == []
+    assert store.engines[0].read(lambda reader: [sort for sort, _ in reader.scan(SPACE, P)]) == [
+        FIRST,
+        SECOND,
+    ]
+    assert sum(engine.counts()["bodies_alone"] for engine in store.engines) == 0

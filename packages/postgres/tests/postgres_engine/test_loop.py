@@ -188,7 +188,7 @@ def test_an_engine_whose_prepared_statements_are_gone_goes_on(open_engine: Opene
 
     on_loop(engine, engine.submit, add)
     assert on_loop(engine, engine.submit_read, read) == b"1"
-    for connection, prepared in ((engine._writer._connection, 2), (engine._fetching._connection, 3)):
+    for connection, prepared in ((engine._writer._connection, 3), (engine._fetching._connection, 3)):
         assert connection is not None
         assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (prepared,)
         connection.execute("DEALLOCATE ALL")

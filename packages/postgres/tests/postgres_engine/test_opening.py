@@ -15,6 +15,7 @@ from hashrange.storage import contract
 from hashrange.storage.contract.records import P, get, put, rows
 from hashrange.storage.failures import StorageError, UnknownFormat
 from hashrange_postgres import PostgresEngine, schema
+from hashrange_postgres.wire import connections, probe
 
 
 @pytest.fixture
@@ -209,3 +210,60 @@ def test_many_engines_make_the_store_at_once(postgres_url: str, name: str) -> No
     assert len({engine._writer.server for engine in engines}) == 6
     for engine in engines:
         engine.close()
+
+
+# A server that speaks PostgreSQL's protocol, and is something else.
+
+
+def test_postgresql_has_all_that_is_needed(postgres_url: str) -> None:
+    with connections.connect(postgres_url) as connection:
+        probe.check(connection)
+        left = connections.call(connection, "SELECT count(*) FROM pg_class WHERE relname ~ '^probed'")
+        assert left == [(0,)]
+
+
+def test_what_a_server_lacks_is_named(postgres_url: str, name: str) -> None:
+    """Advisory locks that do nothing, and sequences that are set back, play another product."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+        connection.execute(
+            f"CREATE FUNCTION {name}.pg_advisory_xact_lock(int, int) RETURNS void LANGUAGE sql AS ''; "
+            f"CREATE FUNCTION {name}.pg_sequence_last_value(regclass) RETURNS bigint LANGUAGE sql "
+            "AS 'SELECT 1::bigint'"
+        )
+    url = f"{postgres_url} options='-c search_path={name},pg_catalog'"
+    with pytest.raises(StorageError, match="lacks what Hashrange needs: ") as refused:
+        PostgresEngine(url, schema=f"{name}_store")
+    needs = str(refused.value).partition("needs: ")[2].partition(". Use PostgreSQL 15")[0].split("; ")
+    assert needs == [
+        "advisory locks that pg_locks shows",
+        "sequences that keep their value when a block is undone",
+    ]
+    with psycopg.connect(postgres_url) as connection:
+        made = connection.execute("SELECT to_regnamespace(%s)", (f"{name}_store",)).fetchone()
+    assert made == (None,)
+
+
+@pytest.mark.parametrize("need", probe.NEEDS, ids=lambda need: need.name)
+def test_each_need_is_tried(postgres_url: str, monkeypatch: pytest.MonkeyPatch, need: Any) -> None:
+    """A server does not know the last statement; the other needs are tried all the same."""
+    broken = need._replace(statements=(*need.statements[:-1], "SELECT unknown_here()"))
+    monkeypatch.setattr(probe, "NEEDS", [broken if one is need else one for one in probe.NEEDS])
+    with connections.connect(postgres_url) as connection, pytest.raises(StorageError) as refused:
+        probe.check(connection)
+    assert f"needs: {need.name} (function unknown_here() does not exist" in str(refused.value)
+    assert ";" not in str(refused.value)
+
+
+def test_a_user_that_may_make_no_temporary_tables_is_not_refused(postgres_url: str, name: str) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        connection.execute(f"GRANT CREATE ON DATABASE {name} TO {name}")
+        url = postgres_url.replace("user=postgres", f"user={name}")
+        try:
+            PostgresEngine(url.replace("dbname=postgres", f"dbname={name}"), schema=name).close()
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            connection.execute(f"DROP ROLE {name}")

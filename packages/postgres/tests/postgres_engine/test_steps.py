@@ -27,15 +27,15 @@ from hashrange.storage.contract.loops import Loop
 from hashrange.storage.contract.records import P, Q
 from hashrange.storage.contract.steps import Steps
 from hashrange_postgres import PostgresEngine, writer
+from hashrange_postgres.turns import ALWAYS, NEVER
 from hashrange_postgres.wire.loop_connections import LoopConnection
 
 SPACE: Final = 7
 LISTS: Final = (b"x", b"y")
-CONTENDED: Final = (SPACE, P, b"x")
 
 WAYS: Final = ("plain", "discovered", "absent", "locked", "alone")
 """How an engine runs a body: over all that it knows; the same with records that it has to fetch, or with one
-that is not there and not made; under the locks of records, one of which is contended; or alone."""
+that is not there and not made; with two records, in a group that locks them first; or alone."""
 
 
 class SteppedLock:
@@ -44,11 +44,16 @@ class SteppedLock:
     def __init__(self, lock: Any, step: Callable[[], None]) -> None:
         self._lock = lock
         self._step = step
+        self.holder = 0  # the thread that has it
 
     def acquire(self, *how: Any) -> bool:
-        return bool(self._lock.acquire(*how))
+        acquired = bool(self._lock.acquire(*how))
+        if acquired:
+            self.holder = get_ident()
+        return acquired
 
     def release(self) -> None:
+        self.holder = 0
         self._lock.release()
         self._step()
 
@@ -160,7 +165,8 @@ class Stage:
     def __init__(self, url: str, stack: ExitStack, monkeypatch: pytest.MonkeyPatch, by_loop: bool) -> None:
         self.steps = Steps()
         self.begun: Callable[[], None] | None = None
-        """Done once, when the next statement begins."""
+        """Done once, at the first step after the next statement has begun."""
+        self._due: Callable[[], None] | None = None
         self.schema = postgres.new_schema()
         self.watcher = stack.enter_context(psycopg.connect(url, autocommit=True))
         self.one, self.other = (PostgresEngine(url, schema=self.schema) for _ in range(2))
@@ -174,19 +180,28 @@ class Stage:
         send = LoopConnection.send
         monkeypatch.setattr(LoopConnection, "send", lambda *values: self._call(send, *values))
         turns = self.one._turns
-        turns.lock = SteppedLock(turns.lock, self.steps.step)  # type: ignore[assignment]
+        self._lock = SteppedLock(turns.lock, self._step)
+        turns.lock = self._lock  # type: ignore[assignment]
+
+    def _step(self) -> None:
+        """A step, unless this thread holds the engine's lock: then it is one when the lock is given back."""
+        if self._lock.holder == get_ident():
+            return
+        due, self._due = self._due, None
+        if due is not None:
+            due()
+        self.steps.step()
 
     def _call(self, what: Callable[..., Any], where: Any, *values: Any) -> Any:
         if where is not self.one._writer._connection and where is not self.one._writer._loop_connection:
             return what(where, *values)
         begun, self.begun = self.begun, None
-        if begun is not None:
-            begun()
-        self.steps.step()
+        self._due = begun or self._due
+        self._step()
         try:
             return what(where, *values)
         finally:
-            self.steps.step()
+            self._step()
 
     def _wake(self) -> None:
         if self.loop is None:
@@ -222,11 +237,7 @@ class Stage:
         additions = Additions(self._wake)
         self.one.write(empty)
         for engine in (self.one, self.other):
-            contention = engine._turns.contention
-            contention.lost.clear()
-            contention.keys.clear()
-            if "locked" in (first, second):
-                contention.keys[CONTENDED] = math.inf
+            engine._turns.lock_first_share = ALWAYS if "locked" in (first, second) else NEVER
 
         def begin() -> None:
             for _ in range(2):

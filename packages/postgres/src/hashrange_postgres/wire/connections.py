@@ -44,21 +44,25 @@ _UNKNOWN: Final = 0
 
 # SQLSTATEs. Those that begin with HR are of `schema.sql`.
 FENCED: Final = "HR002"
-CHANGED: Final = "HR004"
 EXCLUSIVE: Final = "HR005"
 BUSY: Final = "HR006"
 # `commit_group` was told another format; or a function has other parameters now.
 _OUTGROWN: Final = frozenset({"HR008", "42883"})
-_RETRIED: Final = frozenset({"40001", "40P01", "55P03"})  # serialization, deadlock, lock timeout
+# Serialization, deadlock, lock timeout; and that a record that was read has changed meanwhile.
+_RETRIED: Final = frozenset({"40001", "40P01", "55P03", "HR004"})
 _READ_ONLY: Final = "25006"
 _READ_ONLY_TEXT: Final = (
     "; this PostgreSQL is a standby, or gives this user read-only transactions: connect to the primary, or "
     "set default_transaction_read_only to off"
 )
-# The server ended the connection, or the connection was lost: the outcome of a commit is not known. The last
-# one says that the connection is a different one: its prepared statements are gone.
+# The server ended the connection, or the connection was lost: the outcome of a commit is not known. 26000
+# says that the connection is a different one: its prepared statements are gone.
 _ENDS: Final = frozenset(
-    {"57P01", "57P02", "57P03", "57P05", "08000", "08003", "08006", "08007", "08P01", "26000"}
+    {
+        *("25P03", "26000"),
+        *("57P01", "57P02", "57P03", "57P05"),
+        *("08000", "08003", "08006", "08007", "08P01"),
+    }
 )
 
 
@@ -118,10 +122,6 @@ class Retry(Trouble):
 
 class Fenced(Retry):
     """The row of this engine is gone. The connection has to be closed; a new connection makes a new row."""
-
-
-class Overtaken(Retry):
-    """A record that was read was changed meanwhile."""
 
 
 class NeedsExclusive(Retry):
@@ -267,8 +267,6 @@ def trouble_of(error: psycopg.Error, connection: Connection) -> Trouble:
         return Lost(text)
     if state == FENCED:
         return Fenced(text)
-    if state == CHANGED:
-        return Overtaken(text)
     if state == EXCLUSIVE:
         return NeedsExclusive(text)
     if state == BUSY:

@@ -1,4 +1,5 @@
-"""A connection on which the event loop waits for the answer of one statement at a time.
+"""A connection on which the event loop waits for the answers of one statement at a time, or of a few that are
+sent together.
 
 Only `wait` waits. A thread that wakes for each answer would cost more than the statement: it takes the GIL
 from the loop, and the loop takes it back.
@@ -52,15 +53,9 @@ def number(value: bytes | None) -> int:
     return int.from_bytes(value or b"", "big", signed=True)
 
 
-def numbers(value: bytes | None) -> list[int]:
-    """A `bigint[]` of an answer, without nulls."""
-    if value is None:
-        return []
-    return [number(value[at + 4 : at + 12]) for at in range(20, len(value), 12)]
-
-
 def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
-    """The rows of `Statements.fetch` and `Statements.fetch_ranges`."""
+    """The rows of `Statements.fetch`, `lock_records` and `fetch_ranges`. A version that is null is 0 in the
+    first two."""
     value = answer.get_value
     if answer.nfields == 3:
         return [(number(value(n, 0)), number(value(n, 1)), value(n, 2)) for n in range(answer.ntuples)]
@@ -72,35 +67,38 @@ def rows_of(answer: Answer) -> list[tuple[Any, ...]]:
     return rows
 
 
-Prepared = Sequence[tuple[bytes, Sequence[Any]]]
-"""Statements that are sent often, each with example values of its parameters' types."""
+Calls = Sequence[tuple[bytes, Sequence[Any]]]
+"""Statements, each with the values of its parameters."""
 
 
 class LoopConnection:
-    """A line `waits` for the answer to a statement, has the answer, or is idle.
+    """A line `waits` for the answers to statements, has the answers, or is idle.
 
     Only one thread at a time may use a line and its connection.
     """
 
     __slots__ = (
-        "_answer",
+        "_answers",
         "_connection",
         "_failed",
         "_loop",
         "_names",
+        "_pipelined",
         "_sent_at",
         "_socket",
         "_watched_by",
         "waits",
     )
 
-    def __init__(self, connection: Connection, loop: Loop, often: Prepared) -> None:
-        """Prepares the statements that are sent often, if it can: parsing and planning one takes as long as
-        looking up a few records. Raises Lost, Retry, Refused."""
+    def __init__(self, connection: Connection, loop: Loop, often: Calls) -> None:
+        """`often`: statements that are sent often, with values of the right types. It prepares them, if it
+        can: parsing and planning one takes as long as looking up a few records. Raises Lost, Retry,
+        Refused."""
         self._connection = connection
         self._loop = loop
         self._names: dict[bytes, bytes] = {}
-        self._answer: Answer | None = None
+        self._answers: list[Answer] = []
+        self._pipelined = False
         self._failed: Trouble | None = None
         # A descriptor of its own: the loop may look at it, while another thread closes the connection.
         try:
@@ -124,7 +122,7 @@ class LoopConnection:
             self._connection.pgconn.send_prepare(name, statement, [encode(value)[1] for value in values])
         self._begin()
         self.wait()
-        self.answer()
+        self.answers()
         self._names[statement] = name
 
     def _begin(self) -> None:
@@ -137,28 +135,21 @@ class LoopConnection:
         """Whether statements can be sent, as far as is known."""
         return self._connection.pgconn.status != _BROKEN
 
-    def send(
-        self,
-        statement: bytes,
-        values: Sequence[Any],
-        watch: LoopWatch | None,
-        then: Callable[[], None] | None,
-    ) -> bool:
-        """Send a statement. `watch`, if this is the event loop's thread: have the loop call `then` when more
-        of the answer has arrived. Returns False if not all of it was sent, or none: call `wait` and `answer`
-        then."""
-        parameters = [encode(value) for value in values]
+    def send(self, calls: Calls, watch: LoopWatch | None, then: Callable[[], None] | None) -> bool:
+        """Send statements, each with its values. If one of them fails, PostgreSQL skips the others. `watch`,
+        if this is the event loop's thread: have the loop call `then` when more of the answers has arrived.
+        Returns False if not all was sent, or nothing: call `wait` and `answers` then."""
         pgconn = self._connection.pgconn
-        self._answer = self._failed = None
-        contents = [parameter[0] for parameter in parameters]
-        formats = [parameter[2] for parameter in parameters]
-        name = self._names.get(statement)
+        self.forget_answers()
+        encoded = [(statement, [encode(value) for value in values]) for statement, values in calls]
+        self._pipelined = len(calls) > 1
         try:
-            if name is not None:
-                pgconn.send_query_prepared(name, contents, formats, pq.Format.BINARY)
-            else:
-                types = [parameter[1] for parameter in parameters]
-                pgconn.send_query_params(statement, contents, types, formats, pq.Format.BINARY)
+            if self._pipelined:
+                pgconn.enter_pipeline_mode()
+            for statement, parameters in encoded:
+                self._send(statement, parameters)
+            if self._pipelined:
+                pgconn.pipeline_sync()
             self._begin()
             if pgconn.flush():
                 return False
@@ -171,6 +162,23 @@ class LoopConnection:
             self._watched_by = watch
         return True
 
+    def _send(self, statement: bytes, parameters: Sequence[tuple[bytes | None, int, pq.Format]]) -> None:
+        pgconn = self._connection.pgconn
+        contents = [parameter[0] for parameter in parameters]
+        formats = [parameter[2] for parameter in parameters]
+        name = self._names.get(statement)
+        if name is not None:
+            pgconn.send_query_prepared(name, contents, formats, pq.Format.BINARY)
+        else:
+            types = [parameter[1] for parameter in parameters]
+            pgconn.send_query_params(statement, contents, types, formats, pq.Format.BINARY)
+
+    def forget_answers(self) -> None:
+        """Forget the answers to earlier statements: whatever fails before others are sent, nobody may take
+        them for theirs."""
+        self._answers = []
+        self._failed = None
+
     def unwatch(self) -> None:
         """Stop the event loop's waiting. Called on the loop's thread."""
         watch, self._watched_by = self._watched_by, None
@@ -178,25 +186,34 @@ class LoopConnection:
             watch(self._socket, None)
 
     def poll(self) -> bool:
-        """Read what has arrived. Returns whether the answer is complete."""
+        """Read what has arrived. Returns whether the answers are complete."""
         if not self.waits:
             return True
         pgconn = self._connection.pgconn
         try:
             pgconn.consume_input()
-            while not pgconn.is_busy():
-                answer = pgconn.get_result()
-                if answer is None:  # all is done, the commit included
-                    self.waits = False
-                    break
-                if answer.status in _GOOD:
-                    self._answer = answer
-                else:
-                    self._failed = trouble_of(errors.error_from_result(answer), self._connection)
+            while self.waits and not pgconn.is_busy():
+                self._take(pgconn.get_result())
         except psycopg.Error as error:
             self._failed = Lost(str(error).strip())
             self.waits = False
         return not self.waits
+
+    def _take(self, answer: Answer | None) -> None:
+        """Take the next answer. None comes after each statement. Raises psycopg.Error."""
+        pgconn = self._connection.pgconn
+        if answer is None:
+            if not self._pipelined:  # all is done, the commit included
+                self.waits = False
+            elif pgconn.status == _BROKEN:
+                raise psycopg.OperationalError("the connection is lost")
+        elif answer.status == pq.ExecStatus.PIPELINE_SYNC:
+            pgconn.exit_pipeline_mode()
+            self.waits = False
+        elif answer.status in _GOOD:
+            self._answers.append(answer)
+        elif answer.status != pq.ExecStatus.PIPELINE_ABORTED:
+            self._failed = trouble_of(errors.error_from_result(answer), self._connection)
 
     def wait(self) -> None:
         """Wait for the answer, on this thread, for as long as the connection allows."""
@@ -219,13 +236,13 @@ class LoopConnection:
                 return
             poller.poll(left_seconds * 1000 if left_seconds < math.inf else None)
 
-    def answer(self) -> Answer:
-        """The answer. Raises Lost, Retry, Refused."""
+    def answers(self) -> list[Answer]:
+        """The answers, one for each statement. Raises Lost, Retry, Refused."""
         if self._failed is not None:
             raise self._failed
-        if self._answer is None:
+        if not self._answers:
             raise Lost("PostgreSQL gave no answer")
-        return self._answer
+        return self._answers
 
     def close(self) -> None:
         """Release the connection without closing it; on any thread."""

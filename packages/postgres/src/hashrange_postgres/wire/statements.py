@@ -40,6 +40,7 @@ class Arguments(NamedTuple):
     value: Bytes = NO_BYTES
     present: int = 0
     new: int = 0
+    absent: int = 0
     updates: int = 0
     puts: int = 0
     deletes: int = 0
@@ -91,7 +92,6 @@ class Statements:
         "scan",
         "schema",
         "told",
-        "verify",
     )
 
     def __init__(self, schema: str) -> None:
@@ -102,8 +102,7 @@ class Statements:
         self.fetch_logs = f"SELECT {columns} FROM {schema}.fetch_logs({_places(12)})"
         self.marks = f"SELECT mark_space, mark FROM {schema}.marks()"
         self.scan = f"SELECT partition, sort, version, value FROM {schema}.scan({_places(10)})"
-        self.verify = f"SELECT catalog, bad FROM {schema}.verify({_places(4)})"
-        self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(3)})"
+        self.lock_records = f"SELECT n, version, value FROM {schema}.lock_records({_places(5)})"
         self.told = f"SELECT catalog, value FROM {schema}.told()"
         self.lock = f"SELECT {schema}.take_lock(%s)"
         self.commit = f"SELECT outcome, catalog FROM {schema}.commit_group({_COMMIT_ARGUMENTS})"
