@@ -39,10 +39,10 @@ GROUPS = {
         UpdateTableReplicaAutoScaling""",
 }
 
-# The order of evidence: first the tests closest to a user. Two files of a kind are enough.
+# The order of evidence: first the tests closest to a user. One file of a kind is enough.
 KINDS = ("api", "golden", "e2e", "clients", "model", "unit")
-FILES_OF_A_KIND_MAX = 2
-FILES_MAX = 4
+FILES_OF_A_KIND_MAX = 1
+FILES_MAX = 2
 # These name operations without calling them.
 NO_EVIDENCE = re.compile(
     r"unit/test_(docs|tidy|bench|protocol|server_\w+|shapes\w*|storage\w*)\.py|golden/.*shapes.*"

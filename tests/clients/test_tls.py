@@ -1,4 +1,4 @@
-"""Clients that speak TLS, and trust the server by the variables that `docs/tls.md` names."""
+"""Clients that speak TLS, and trust the server by the variables that the guide names (access.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
 @pytest.fixture(scope="module")
 def variables(files: Files) -> dict[str, str]:
     """The variables that the page names, with the file of the authority."""
-    page = (Path(__file__).parents[2] / "docs" / "tls.md").read_text()
+    page = (Path(__file__).parents[2] / "packages/access/docs/access.md").read_text()
     names = set(re.findall(r"`(\w+)=…/rootCA.pem`", page))
     assert names == {"AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"}
     return dict.fromkeys(names, str(files.ca))

@@ -67,7 +67,7 @@ USERS = {
 
 
 def hashed(key: Any) -> str:
-    """The hash as packages/access/docs/audit.md describes it."""
+    """The hash as packages/access/docs/access.md describes it."""
     return hashlib.sha256(orjson.dumps(dict(sorted(key.items())))).hexdigest()
 
 

@@ -215,7 +215,7 @@ def test_a_price_that_is_missing_is_named(client: Any, counting: meter.Meter) ->
 def test_recovery_is_billed_without_global_indexes_and_replicas_cost_storage(
     client: Any, database: Database
 ) -> None:
-    """Source: docs/server-costs.md. Each item here has 20 bytes, and so has each of its entries."""
+    """Source: docs/load.md. Each item here has 20 bytes, and so has each of its entries."""
     key = [{"AttributeName": "pk", "KeyType": "HASH"}]
     every = {"Projection": {"ProjectionType": "ALL"}}
     client.create_table(

@@ -211,7 +211,7 @@ def test_each_event_counts_once_however_often_it_is_delivered_and_whatever_fails
     check(Counting, in_process_client)
 
 
-def test_shards_come_and_go_and_each_event_counts_once(in_process_client: Any) -> None:
+def test_shards_are_added_and_removed_and_each_event_counts_once(in_process_client: Any) -> None:
     check(Sharding, in_process_client)
 
 

@@ -80,7 +80,7 @@ def test_an_event_counts_once(client: Any, table: Table) -> None:
     assert counters.value("/", consistent=True) == 6
 
 
-def test_a_batch_says_for_each_event_whether_it_counted(client: Any, table: Table) -> None:
+def test_a_batch_says_for_each_event_whether_the_event_counted(client: Any, table: Table) -> None:
     counters = Counters(client, table)
     counters.once("/", event_id="b")
     batch = [Event("a", {"/": 1}), Event("b", {"/": 1}), Event("a", {"/": 1}), Event("c", {"/": 1, "/c": 2})]
@@ -113,7 +113,7 @@ def test_an_event_too_large_for_a_transaction_is_refused(client: Any, table: Tab
     assert counters.value("/1", consistent=True) == 0
 
 
-def test_a_counter_may_be_part_of_an_item_that_is_there(client: Any, table: Table) -> None:
+def test_a_counter_may_be_an_attribute_of_an_existing_item(client: Any, table: Table) -> None:
     key = {"PK": {"S": "URL#myblog.com/article1"}, "SK": {"S": "STATISTICS"}}
     client.put_item(TableName=table.name, Item={**key, "title": {"S": "One"}, "views": {"N": "32"}})
     views = Counters(client, table, item=("URL#{name}", "STATISTICS"), attribute="views")
@@ -145,7 +145,7 @@ def test_every_kind_of_counter_counts_an_event(client: Any, table: Table) -> Non
         assert kind.value("/") == 2
 
 
-def test_events_that_a_program_keeps_anyway_are_their_own_markers(client: Any, table: Table) -> None:
+def test_events_that_a_program_keeps_mark_what_was_counted(client: Any, table: Table) -> None:
     views = Counters(client, table, item=("URL#{name}", "STATISTICS"), attribute="views")
 
     def view(url: str, at: str, reader: str) -> Event:
@@ -164,7 +164,7 @@ def test_events_that_a_program_keeps_anyway_are_their_own_markers(client: Any, t
     assert "expires_at" in stored
 
 
-def test_records_that_come_again_with_others_count_once(client: Any, table: Table) -> None:
+def test_records_that_are_delivered_again_count_once(client: Any, table: Table) -> None:
     """As a stream delivers them after a function has failed: batches that overlap."""
     counters = Counters(client, table)
     for first, last in ((1, 3), (2, 4), (1, 4), (4, 9)):
@@ -228,7 +228,7 @@ def test_events_expire(client: Any, table: Table) -> None:
 
 
 @pytest.mark.parametrize("transport", ["http"])
-def test_a_client_that_repeats_requests_is_warned_of(endpoint: str, table: Table) -> None:
+def test_a_client_that_retries_by_itself_gets_a_warning(endpoint: str, table: Table) -> None:
     once = connection(endpoint)
     usual = {name: value for name, value in once.items() if name != "config"}
     with closing(boto3.client("dynamodb", **usual)) as client:
@@ -288,7 +288,7 @@ def test_the_table_may_name_its_attributes_otherwise(client: Any, name_table: Ca
     ],
     ids=lambda value: str(value),
 )
-def test_what_is_no_duplicate_is_repeated_or_raised(
+def test_a_failure_that_is_no_duplicate_is_retried_or_raised(
     client: Any, table: Table, error: Exception, repeated: bool
 ) -> None:
     counters = Counters(cast(Any, Failing(client, error)), table, runtime=IMPATIENT)
@@ -309,7 +309,7 @@ def test_it_gives_up_at_last(client: Any, table: Table) -> None:
     assert counters.once("/", event_id="e")
 
 
-def test_an_addition_whose_answer_is_lost_is_raised_and_not_repeated(client: Any, table: Table) -> None:
+def test_an_add_whose_answer_is_lost_raises_and_is_not_repeated(client: Any, table: Table) -> None:
     counters = Counters(cast(Any, Failing(client, answer_of("InternalServerError", 500))), table)
     with pytest.raises(ClientError, match="InternalServerError"):
         counters.add("/")
@@ -357,7 +357,7 @@ def test_what_is_no_whole_number_is_refused_and_not_rounded(amount: Any) -> None
             cast(Any, count)("/", *at, amount, **given)
 
 
-def test_a_sharded_counter_takes_over_from_one_that_is_not(client: Any, table: Table) -> None:
+def test_a_sharded_counter_takes_over_from_an_unsharded_one(client: Any, table: Table) -> None:
     Counters(client, table).add("/", 40)
     sharded = ShardedCounters(client, table, 4)
     for number in range(20):
@@ -377,7 +377,7 @@ def test_many_shards(client: Any, table: Table) -> None:
     assert sharded.layout("/").shards == 120
 
 
-def test_a_shard_that_was_taken_away_and_added_again_is_not_closed(client: Any, table: Table) -> None:
+def test_a_shard_that_was_removed_and_added_again_is_open(client: Any, table: Table) -> None:
     """A process that slept before it closed a shard must not close the shard that has its number now."""
     sharded = ShardedCounters(client, table, 3)
     sharded.add("/")
@@ -458,7 +458,7 @@ def test_a_long_range_costs_one_query(client: Any, table: Table) -> None:
     assert noted.requests == {"query": 1}
 
 
-def test_minutes_that_are_gone_are_not_counted_as_none(client: Any, table: Table) -> None:
+def test_expired_minutes_are_refused_not_counted_as_zero(client: Any, table: Table) -> None:
     runtime = Runtime(now=lambda: NOON.timestamp())
     views = WindowedCounters(client, table, minutes_kept_seconds=3600, runtime=runtime)
     past = NOON - timedelta(hours=3)
@@ -480,7 +480,7 @@ def test_visitors_of_a_day(client: Any, table: Table) -> None:
     assert visitors.visitors("/", NOON.date()) == ["a", "b"]
 
 
-def test_a_visit_to_a_day_that_is_forgotten_is_refused(client: Any, table: Table) -> None:
+def test_a_visit_to_a_forgotten_day_is_refused(client: Any, table: Table) -> None:
     visitors = UniqueVisitors(client, table, runtime=Runtime(now=lambda: NOW.timestamp()))
     assert visitors.seen("/", "a", NOON - timedelta(days=6))
     with pytest.raises(ValueError, match="forgotten"):
@@ -488,7 +488,7 @@ def test_a_visit_to_a_day_that_is_forgotten_is_refused(client: Any, table: Table
     assert visitors.count("/", NOON.date() - timedelta(days=9), consistent=True) == 0
 
 
-def test_a_visitor_who_came_between_look_and_write_counts_once(client: Any, table: Table) -> None:
+def test_a_visitor_between_the_read_and_the_write_counts_once(client: Any, table: Table) -> None:
     visitors = UniqueVisitors(client, table)
     steps, outcomes = Steps(client), list[Outcome]()
     steps.start(visitors._flows.seen("/", "a", NOON), outcomes.append)

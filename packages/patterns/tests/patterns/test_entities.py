@@ -99,7 +99,7 @@ def test_an_entity_is_created_read_changed_and_deleted(store: Entities) -> None:
     assert store.delete(User.key("alice"))
 
 
-def test_an_update_writes_what_was_changed_only(client: Any, table: Table) -> None:
+def test_an_update_writes_only_what_changed(client: Any, table: Table) -> None:
     through, noted = noting(client)
     asked: list[dict[str, Any]] = []
 
@@ -124,7 +124,7 @@ def test_an_update_writes_what_was_changed_only(client: Any, table: Table) -> No
     assert noted.requests["update_item"] == 1
 
 
-def test_what_others_added_is_not_overwritten_unseen(store: Entities) -> None:
+def test_an_addition_by_another_program_is_not_overwritten_unseen(store: Entities) -> None:
     photo = Photo("alice", NOON, "Sea", likes=3)
     store.create(photo)
     versions = {version_of(photo)}
@@ -474,7 +474,7 @@ class Person(
     note: str = ""
 
 
-def test_old_shapes_are_read_and_written_in_the_new_one(client: Any, table: Table, store: Entities) -> None:
+def test_old_shapes_are_read_and_written_in_the_new_shape(client: Any, table: Table, store: Entities) -> None:
     store.create(Old("alice", "Alice Doe", 30))
     person = store.get(Person.key("alice"))
     assert person == Person("alice", "Alice", "Doe", {30})
@@ -491,7 +491,7 @@ def test_old_shapes_are_read_and_written_in_the_new_one(client: Any, table: Tabl
         store.get(Old.key("alice"))
 
 
-def test_attributes_that_a_class_does_not_know_stay(client: Any, table: Table, store: Entities) -> None:
+def test_attributes_that_a_class_does_not_know_are_kept(client: Any, table: Table, store: Entities) -> None:
     photo = Photo("alice", NOON)
     store.create(photo)
     client.update_item(

@@ -121,7 +121,7 @@ def test_events_that_are_given_back_come_again(make_queue: Callable[..., EventQu
     assert bodies(queue, 1) == ["a"]
 
 
-def test_the_event_of_a_silent_worker_comes_again_and_counts_as_an_attempt(
+def test_the_event_of_a_silent_worker_is_delivered_again_and_counts_as_an_attempt(
     make_queue: Callable[..., EventQueue],
 ) -> None:
     silent = make_queue(lease_seconds=1.0)
@@ -139,7 +139,7 @@ def test_the_event_of_a_silent_worker_comes_again_and_counts_as_an_attempt(
     other.done(again)
 
 
-def test_a_full_queue_takes_no_more(make_queue: Callable[..., EventQueue]) -> None:
+def test_a_full_queue_refuses_events(make_queue: Callable[..., EventQueue]) -> None:
     queue = make_queue(waiting_max=3, look_seconds=0.0)
     queue.put(["a", "b"])
     with pytest.raises(QueueFull, match="2 events wait, and 3 may"):
@@ -153,7 +153,7 @@ def test_a_full_queue_takes_no_more(make_queue: Callable[..., EventQueue]) -> No
     assert bodies(worker, 1) == ["d"]
 
 
-def test_poison_is_put_aside_looked_at_and_replayed(make_queue: Callable[..., EventQueue]) -> None:
+def test_poison_events_are_put_aside_listed_and_replayed(make_queue: Callable[..., EventQueue]) -> None:
     queue = make_queue(attempts_max=2)
     queue.put(["good", "poison", "better"])
     handled: Counter[str] = Counter()
@@ -203,7 +203,7 @@ def test_a_worker_stops_after_its_batch(make_queue: Callable[..., EventQueue]) -
     assert sorted(handled + rest) == list("01234")
 
 
-def test_trouble_of_the_table_is_no_fault_of_the_events(client: Any, table: Table) -> None:
+def test_a_failing_table_costs_the_events_no_attempts(client: Any, table: Table) -> None:
     """A throttled table costs no attempts: nothing is put aside however long it lasts."""
     queue = TableEvents(client, table, "views", attempts_max=1)
     queue.put([str(number) for number in range(10)])
@@ -217,7 +217,7 @@ def test_trouble_of_the_table_is_no_fault_of_the_events(client: Any, table: Tabl
     assert counters.value("/", consistent=True) == 10
 
 
-def test_what_was_taken_before_the_table_was_throttled_is_handled(client: Any, table: Table) -> None:
+def test_events_taken_before_the_table_was_throttled_are_handled(client: Any, table: Table) -> None:
     class Throttled(Intercepted):
         claims = 0
 
@@ -236,7 +236,7 @@ def test_what_was_taken_before_the_table_was_throttled_is_handled(client: Any, t
         worker.take(20, 0.0)
 
 
-def test_events_that_are_given_back_were_not_tried(make_queue: Callable[..., EventQueue]) -> None:
+def test_events_that_are_given_back_cost_no_attempt(make_queue: Callable[..., EventQueue]) -> None:
     queue = make_queue(attempts_max=2)
     queue.put(["a"])
     for _ in range(4):
@@ -302,7 +302,9 @@ def test_no_event_ends_the_worker(client: Any, table: Table) -> None:
     assert queue.take(1, 0.0) == []  # ("unfinished" has its lease)
 
 
-def test_what_no_queue_takes_is_refused_before_anything_is_put(make_queue: Callable[..., EventQueue]) -> None:
+def test_events_that_no_queue_can_take_are_refused_before_anything_is_put(
+    make_queue: Callable[..., EventQueue],
+) -> None:
     queue = make_queue(waiting_max=2)
     with pytest.raises(TypeError, match="a list of events"):
         queue.put("abc")

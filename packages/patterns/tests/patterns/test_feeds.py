@@ -110,7 +110,7 @@ def test_pages_forth_and_back(feeds: Feeds) -> None:
     assert contents(feeds.home("bob", cursor=nothing.newer)) == ["newer"]
 
 
-def test_a_page_is_filled_where_posts_are_gone(feeds: Feeds) -> None:
+def test_a_page_is_filled_up_where_posts_are_gone(feeds: Feeds) -> None:
     feeds.follow("bob", "alice")
     posts = [feeds.post("alice", str(number)) for number in range(12)]
     work(feeds)
@@ -152,7 +152,7 @@ def test_an_author_with_many_followers_is_read_instead(client: Any, table: Table
     assert contents(feeds.home("eve", limit=1)) == ["read"]
 
 
-def test_what_is_posted_while_an_author_is_switched_reaches_everybody(client: Any, table: Table) -> None:
+def test_a_post_during_the_switch_of_an_author_reaches_everybody(client: Any, table: Table) -> None:
     feeds = Feeds(client, table, SECRET, pull_above=1)
     for reader in ("bob", "carol"):
         feeds.follow(reader, "alice")
@@ -192,7 +192,7 @@ def test_an_author_s_posts_keep_their_order_when_clocks_do_not(client: Any, tabl
     assert contents(processes[0].posts("alice")) == ["5", "4", "3", "2", "1", "0"]
 
 
-def test_posts_go_after_their_time(client: Any, table: Table) -> None:
+def test_posts_expire(client: Any, table: Table) -> None:
     hand = Hand()
     feeds = Feeds(client, table, SECRET, kept_seconds=60, runtime=hand.runtime())
     feeds.follow("bob", "alice")
@@ -243,7 +243,7 @@ def test_what_fails_is_put_aside(client: Any, table: Table) -> None:
     assert contents(mended.home("bob")) == ["1"]
 
 
-def test_a_table_that_is_throttled_for_long_costs_no_attempts(client: Any, table: Table) -> None:
+def test_a_long_throttled_table_costs_no_attempts(client: Any, table: Table) -> None:
     class Throttled(Intercepted):
         left = 300
 

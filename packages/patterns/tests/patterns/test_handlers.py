@@ -34,7 +34,7 @@ class Handled:
         (["poison"], ["m0"], [["poison"]]),
     ],
 )
-def test_messages_that_fail_are_reported_each(bodies: list[str], failed: list[str], calls: Any) -> None:
+def test_each_failed_message_is_reported(bodies: list[str], failed: list[str], calls: Any) -> None:
     handled = Handled()
     event = {"Records": [{"messageId": f"m{place}", "body": body} for place, body in enumerate(bodies)]}
     assert failures(sqs_handler(handled)(event, None)) == failed
@@ -50,7 +50,7 @@ def test_messages_that_fail_are_reported_each(bodies: list[str], failed: list[st
         (["poison"], ["0"], ["poison"]),
     ],
 )
-def test_a_stream_goes_on_from_the_first_record_that_failed(
+def test_a_stream_continues_from_the_first_failed_record(
     source: str, names: list[str], failed: list[str], last: list[str]
 ) -> None:
     number = "SequenceNumber" if source == "dynamodb" else "sequenceNumber"

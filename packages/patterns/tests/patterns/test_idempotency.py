@@ -34,7 +34,7 @@ class Hand:
         return Idempotency(client, table, lease_seconds=10, remember_seconds=100, runtime=runtime)
 
 
-def test_who_comes_again_gets_the_first_result(client: Any, table: Table) -> None:
+def test_a_repeated_request_gets_the_first_result(client: Any, table: Table) -> None:
     store = Idempotency(client, table)
     started = store.begin("payment-17", "10 EUR")
     assert started.result is None
@@ -51,7 +51,7 @@ def test_who_comes_again_gets_the_first_result(client: Any, table: Table) -> Non
     assert store.begin("payment-18", "10 EUR").result is None
 
 
-def test_an_answer_that_came_after_the_lease_is_no_claim(client: Any, table: Table) -> None:
+def test_an_answer_after_the_lease_is_no_claim(client: Any, table: Table) -> None:
     elapsed, slow = [0.0], [11.0]
     runtime = Runtime(now=lambda: NOW + elapsed[0], elapsed=lambda: elapsed[0])
 
@@ -117,7 +117,7 @@ def test_an_asynchronous_handler_is_performed_once(client: Any, table: Table) ->
     assert calls == [1, 2, 2]
 
 
-def test_a_claim_runs_out(client: Any, table: Table) -> None:
+def test_a_claim_expires(client: Any, table: Table) -> None:
     hand = Hand()
     store = hand.store(client, table)
     late = store.begin("k")
@@ -128,7 +128,7 @@ def test_a_claim_runs_out(client: Any, table: Table) -> None:
     assert store.begin("k").result == "in time"
 
 
-def test_a_claim_is_given_back(client: Any, table: Table) -> None:
+def test_a_claim_can_be_given_back(client: Any, table: Table) -> None:
     store = Idempotency(client, table)
     started = store.begin("k")
     store.abandon(started)
@@ -139,7 +139,7 @@ def test_a_claim_is_given_back(client: Any, table: Table) -> None:
     assert store.begin("k").result == "done"
 
 
-def test_results_are_forgotten_after_their_time(client: Any, table: Table) -> None:
+def test_results_expire(client: Any, table: Table) -> None:
     hand = Hand()
     store = hand.store(client, table)
     store.finish(store.begin("k", "a"), "first")

@@ -106,7 +106,7 @@ class IdempotencyHistories(Processes):
 
 
 @in_process
-def test_a_request_that_arrives_late_does_not_take_the_result_away(client: Any, table: Table) -> None:
+def test_a_late_request_does_not_remove_the_result(client: Any, table: Table) -> None:
     world = IdempotencyHistories(client, table, "late")
     started: list[Started] = []
     world.processes[0].begin(([Fate.LATE], True), world.store.begin("late"), started.append)
@@ -125,5 +125,5 @@ def test_a_lost_answer_locks_nobody_out(client: Any, table: Table) -> None:
 
 
 @in_process
-def test_what_a_request_does_in_the_table_is_done_once(client: Any, table: Table) -> None:
+def test_the_work_of_a_request_in_the_table_is_done_once(client: Any, table: Table) -> None:
     judge(lambda serial: IdempotencyHistories(client, table, serial), client)

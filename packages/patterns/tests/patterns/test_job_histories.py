@@ -147,7 +147,7 @@ class JobHistories(Processes):
 
 
 @in_process
-def test_a_late_request_undoes_no_later_one(client: Any, table: Table) -> None:
+def test_a_late_request_does_not_undo_a_later_one(client: Any, table: Table) -> None:
     world = JobHistories(client, table, "late")
     world.begin(attempts_max=1)
     flows, worker = world.flows, world.processes[0]

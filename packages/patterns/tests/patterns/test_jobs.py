@@ -44,7 +44,7 @@ def test_a_job_is_taken_done_and_gone(client: Any, table: Table) -> None:
     assert jobs.dead() == []
 
 
-def test_a_job_whose_worker_is_silent_goes_to_another(client: Any, table: Table) -> None:
+def test_the_job_of_a_silent_worker_goes_to_another_worker(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "mail", lease_seconds=30, runtime=hand.runtime())
     jobs.put("hello")
@@ -66,7 +66,7 @@ def test_a_job_whose_worker_is_silent_goes_to_another(client: Any, table: Table)
     assert jobs.done(quick)
 
 
-def test_a_job_is_due_when_it_is_due(client: Any, table: Table) -> None:
+def test_a_job_is_not_delivered_before_it_is_due(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "mail", runtime=hand.runtime())
     jobs.put("later", delay_seconds=60)
@@ -82,7 +82,7 @@ def test_a_job_is_due_when_it_is_due(client: Any, table: Table) -> None:
     assert late.payload == "later"
 
 
-def test_what_keeps_failing_is_put_aside_and_replayed(client: Any, table: Table) -> None:
+def test_a_job_that_keeps_failing_is_put_aside_and_replayed(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "mail", attempts_max=2, lease_seconds=10, runtime=hand.runtime())
     jobs.put("poison")
@@ -190,7 +190,7 @@ def test_no_worker_gets_a_job_whose_lease_is_over(client: Any, table: Table) -> 
     assert again.attempts == 3
 
 
-def test_a_worker_that_comes_back_at_the_last_moment_keeps_its_job(client: Any, table: Table) -> None:
+def test_a_worker_that_returns_at_the_last_moment_keeps_its_job(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "mail", attempts_max=1, lease_seconds=10, runtime=hand.runtime())
     jobs.put("hello")
@@ -245,7 +245,7 @@ def test_a_job_of_others_that_nobody_can_claim_is_put_aside(client: Any, table: 
     assert [(len(dead.payload), dead.reason) for dead in jobs.dead()] == [(409_500, "too large")]
 
 
-def test_a_job_that_is_given_back_was_not_tried(client: Any, table: Table) -> None:
+def test_a_job_that_is_given_back_costs_no_attempt(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "mail", attempts_max=2, runtime=hand.runtime())
     jobs.put("hello")
@@ -283,7 +283,7 @@ def test_dead_jobs_come_in_pages(client: Any, table: Table) -> None:
     assert [dead.payload for dead in jobs.dead(after=first[-1])] == names[5:]
 
 
-def test_what_a_job_gives_is_written_once_with_its_end(client: Any, table: Table) -> None:
+def test_the_result_of_a_job_is_written_once_with_its_end(client: Any, table: Table) -> None:
     hand = Hand()
     jobs = Jobs(client, table, "add", lease_seconds=10, attempts_max=3, runtime=hand.runtime())
     key = table.key(Address("SUM", "SUM"))
@@ -313,7 +313,7 @@ def test_what_a_job_gives_is_written_once_with_its_end(client: Any, table: Table
     assert jobs.waiting(at_most=1) == 0
 
 
-def test_a_worker_of_jobs_waits_while_the_table_is_throttled(client: Any, table: Table) -> None:
+def test_a_job_worker_waits_while_the_table_is_throttled(client: Any, table: Table) -> None:
     jobs = Jobs(client, table, "mail", attempts_max=1)
     jobs.put("hello")
     stop, calls = threading.Event(), []

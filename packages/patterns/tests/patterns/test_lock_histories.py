@@ -105,7 +105,7 @@ class LockHistories(Processes):
 
 
 @in_process
-def test_a_late_request_undoes_no_later_one(client: Any, table: Table) -> None:
+def test_a_late_request_does_not_undo_a_later_one(client: Any, table: Table) -> None:
     world = LockHistories(client, table, "late")
     holder, other = world.processes[:2]
     holder.begin(([Fate.ANSWERED, Fate.LATE, Fate.ANSWERED], True), holder.locks.acquire("late"), holder.got)
@@ -133,5 +133,5 @@ def test_a_lost_answer_locks_nobody_out(client: Any, table: Table, fates: list[s
 
 
 @in_process
-def test_one_process_at_most_believes_that_it_holds_a_lock(client: Any, table: Table) -> None:
+def test_at_most_one_process_believes_that_it_holds_a_lock(client: Any, table: Table) -> None:
     judge(lambda serial: LockHistories(client, table, serial), client)

@@ -42,7 +42,7 @@ def test_one_holds_and_the_other_gets_it_after(client: Any, table: Table) -> Non
     assert one.locks.renew(held) is None
 
 
-def test_a_dead_holder_s_lock_is_free_after_its_lease_was_watched(client: Any, table: Table) -> None:
+def test_a_dead_holder_s_lock_is_free_after_a_watched_lease(client: Any, table: Table) -> None:
     dead, waiting = Process(client, table), Process(client, table, elapsed=5.0)
     assert dead.locks.acquire("report")
     assert waiting.locks.acquire("report", wait_seconds=9) is None
@@ -52,7 +52,7 @@ def test_a_dead_holder_s_lock_is_free_after_its_lease_was_watched(client: Any, t
     assert 15.0 <= waiting.elapsed <= 18.0
 
 
-def test_a_process_that_was_just_started_gets_the_lock_of_one_that_died(client: Any, table: Table) -> None:
+def test_a_new_process_gets_the_lock_of_a_process_that_died(client: Any, table: Table) -> None:
     """A nightly job that asks once, and does not wait."""
     hand = [1_000_000.0]
 

@@ -71,5 +71,5 @@ class Asking(Histories):
         assert (full.allowed, full.remaining) == (True, 4)
 
 
-def test_no_more_pass_than_the_bucket_holds_whoever_asks_at_once(in_process_client: Any) -> None:
+def test_no_more_requests_pass_than_the_bucket_holds_however_many_ask_at_once(in_process_client: Any) -> None:
     check(Asking, in_process_client)

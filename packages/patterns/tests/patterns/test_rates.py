@@ -61,7 +61,7 @@ def test_a_costly_request_waits_for_its_share(client: Any, table: Table) -> None
     st.sampled_from([0.3, 1.0, 3.0, 7.0]),
     st.integers(4, 9),
 )
-def test_it_decides_as_a_bucket_of_tokens(
+def test_it_decides_like_a_token_bucket(
     client: Any, table: Table, requests: list[tuple[float, int]], per_second: float, burst: int
 ) -> None:
     hand, key = Hand(), str(next(KEYS))
@@ -85,7 +85,7 @@ def test_it_expires_when_the_bucket_is_full(client: Any, table: Table) -> None:
     assert int(item["expires_at"]["N"]) * 1_000_000 >= int(item["full_at"]["N"])
 
 
-def test_it_says_when_it_cannot_decide(client: Any, table: Table) -> None:
+def test_it_raises_when_it_cannot_decide(client: Any, table: Table) -> None:
     flow = RateFlows(table, 1.0, 2, Runtime(now=lambda: NOW, attempts_max=1)).allow("k")
     first = next(flow)
     assert isinstance(first, Call)

@@ -111,7 +111,7 @@ class SessionHistories(Processes):
 
 
 @in_process
-def test_of_two_uses_the_later_one_counts(client: Any, table: Table) -> None:
+def test_the_later_of_two_uses_counts(client: Any, table: Table) -> None:
     world = SessionHistories(client, table, "two")
     world.passes(0.6)
     token = world.steps.alone(world.flows.begin("two"))

@@ -42,7 +42,7 @@ def test_the_table_does_not_hold_the_token(client: Any, table: Table) -> None:
     assert token not in str(client.scan(TableName=table.name)["Items"])
 
 
-def test_an_idle_session_ends_and_a_used_one_goes_on(client: Any, table: Table) -> None:
+def test_an_idle_session_ends_and_a_used_session_continues(client: Any, table: Table) -> None:
     hand = Hand()
     sessions = Sessions(client, table, idle_seconds=100, lifetime_seconds=1_000, runtime=hand.runtime())
     used, idle = sessions.begin("alice"), sessions.begin("alice")
@@ -67,7 +67,7 @@ def test_a_session_lasts_for_its_idle_time_after_every_use(client: Any, table: T
     assert sessions.get(token) is None
 
 
-def test_most_uses_cost_a_read(client: Any, table: Table) -> None:
+def test_most_uses_cost_only_a_read(client: Any, table: Table) -> None:
     hand = Hand()
     through, noted = noting(client)
     sessions = Sessions(through, table, idle_seconds=100, runtime=hand.runtime())

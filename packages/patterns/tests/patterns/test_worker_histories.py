@@ -153,7 +153,7 @@ class JobWorkerHistories(WorkerHistories):
 
 @in_process
 @pytest.mark.parametrize("histories", [WorkerHistories, JobWorkerHistories])
-def test_no_event_is_lost_nor_put_aside_without_reason(
+def test_no_event_is_lost_or_put_aside_without_a_reason(
     client: Any, table: Table, histories: type[WorkerHistories]
 ) -> None:
     judge(lambda serial: histories(client, table, serial), client)

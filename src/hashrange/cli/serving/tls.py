@@ -26,7 +26,8 @@ def tls_options(function: Any) -> Any:
         type=_FILE,
         metavar="FILE",
         help="Certificate in PEM, with which both ports speak TLS only. Those between it and its authority "
-        "follow in the file, which is read again when it changes; see docs/tls.md.  [default: none]",
+        "follow in the file, which is read again when it changes; see "
+        "packages/access/docs/access.md.  [default: none]",
     )(function)
 
 

@@ -27,7 +27,7 @@ Examples:
 
 A key that is disabled, deleted or rotated out is refused at once by the server that the command asks, and
 within two seconds by other servers over the same store. Secrets are encrypted by the server's --key-file. See
-packages/access/docs/keys.md."""
+packages/access/docs/access.md."""
 
 
 @click.group("key", epilog=_EPILOG)

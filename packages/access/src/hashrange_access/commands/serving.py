@@ -82,7 +82,7 @@ _OPTIONS: Final = (
         type=_FILE,
         metavar="FILE",
         help="Log of who did what, in lines of JSON. Keys of items are hashed, other values never "
-        "written; see packages/access/docs/audit.md.  [default: none]",
+        "written; see packages/access/docs/access.md.  [default: none]",
     ),
     option(
         "--audit-log-bytes",

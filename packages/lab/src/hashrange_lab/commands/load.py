@@ -32,7 +32,7 @@ Examples:
   hashrange load a --table orders-load --keep-table
 
 The command makes its table, fills it, and deletes it in the end. Answers are verified: a wrong one makes the
-exit status 1. On AWS a load costs what its requests cost. The page "Load and recordings" has more."""
+exit status 1. On AWS a load costs what its requests cost. The page "Load and costs" has more."""
 
 
 @click.command("load", epilog=_EPILOG)

@@ -18,7 +18,7 @@ Examples:
   hashrange record stop
 
 The file is on the server's machine, in the directory that its --record-dir names. `hashrange replay` repeats
-a recording. The page "Load and recordings" has more."""
+a recording. The page "Load and costs" has more."""
 
 
 @click.group("record", epilog=_EPILOG)

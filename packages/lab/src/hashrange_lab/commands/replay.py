@@ -29,7 +29,7 @@ Examples:
 `hashrange serve --record FILE` makes recordings. Requests of one connection are sent in their order, those of
 different connections side by side, as they were recorded. Without --operations only operations on items are
 repeated, so no table is made, changed or deleted. Credentials are those of the AWS CLI: a profile, the
-environment, a role. On AWS a replay costs what its requests cost. The page "Load and recordings" has more."""
+environment, a role. On AWS a replay costs what its requests cost. The page "Load and costs" has more."""
 
 
 class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only

@@ -12,5 +12,5 @@
     loads      loads as CSV
 
 The first half counts units and knows no prices; the second takes counts and prices (`hashrange.prices`) and
-knows no database, so commands price what a server has counted. docs/server-costs.md describes it.
+knows no database, so commands price what a server has counted. docs/load.md describes it.
 """

@@ -7,4 +7,4 @@ from lab_pictures import FOLDER, PAGES
 
 
 def test_the_docs_show_every_picture_and_no_others() -> None:
-    check(FOLDER, PAGES, FOLDER.parent / "console-costs.md")
+    check(FOLDER, PAGES, FOLDER.parent / "load.md")
