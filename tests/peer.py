@@ -11,7 +11,7 @@ from typing import Any
 
 from hashrange import errors
 from hashrange.database import Caller
-from hashrange.execution import Execution
+from hashrange.operations.execution import Execution
 from hashrange.pace import Task, TurnOver
 from hashrange.protocol import Wire
 from hashrange.server.frames import Frames

@@ -34,7 +34,6 @@ from hashrange.errors import (
     bare,
     unacknowledged,
 )
-from hashrange.execution import Execution
 from hashrange.insights.counting import Counting
 from hashrange.observing.observers import Observers
 from hashrange.operations import REGISTRY, bulk_put, export_filter
@@ -48,6 +47,7 @@ from hashrange.operations.context import (
     RequestSettings,
     scope_of,
 )
+from hashrange.operations.execution import Execution
 from hashrange.pace import Task, TurnOver, freeing
 from hashrange.pace.workers import Later, Workers, call_later, call_now, hold_up
 from hashrange.settings import Settings

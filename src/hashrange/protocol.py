@@ -37,9 +37,9 @@ import orjson
 from hashrange import errors
 from hashrange.clock import SystemClock
 from hashrange.credentials import MISSING_TOKEN, check_query_parameters, header_parameters
-from hashrange.execution import Execution
 from hashrange.observing.observers import Observers
 from hashrange.operations.context import NOTHING, Caller
+from hashrange.operations.execution import Execution
 from hashrange.pace import codings, texts
 from hashrange.storage.failures import CommitError
 

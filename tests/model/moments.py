@@ -23,6 +23,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import ServiceError
 from hashrange.operations.context import scope_of
+from hashrange.operations.execution import Asked
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.contract.loops import Loop
 from hashrange.tables.background.sharing import Sharing
@@ -392,7 +393,8 @@ class MomentsMachine(RuleBasedStateMachine):
         self.engine.records, self.engine.after = 0, after
         request = orjson.loads(orjson.dumps(cursor.request))
         try:
-            server.submit(cursor.operation, request, _CALLER, lambda *one: outcomes.append(one), orjson.dumps)
+            ask = Asked(cursor.operation, request, _CALLER, lambda *one: outcomes.append(one), orjson.dumps)
+            server.submit(ask)
             self.loop.run(lambda: bool(outcomes))
         finally:
             self.engine.after, server._workers = NEVER, plain

@@ -11,9 +11,9 @@ import pytest
 
 from hashrange.database import Caller, Database
 from hashrange.errors import ServiceError
-from hashrange.execution import Asked
 from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations import REGISTRY
+from hashrange.operations.execution import Asked
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitUnknown

@@ -19,7 +19,7 @@ import hashrange
 from hashrange.clock import ManualClock
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
-from hashrange.execution import Asked
+from hashrange.operations.execution import Asked
 from hashrange.storage.api import Engine
 from hashrange.storage.contract import faults
 from hashrange.storage.contract.reruns import Reruns

@@ -23,8 +23,8 @@ import pytest
 from collecting import young_objects_only
 from hashrange import operations
 from hashrange.database import Caller, Database
-from hashrange.execution import Asked
 from hashrange.operations import REGISTRY
+from hashrange.operations.execution import Asked
 from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine

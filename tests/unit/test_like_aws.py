@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
@@ -126,7 +127,7 @@ def reads_a_stream_at_once(client: Any) -> None:
     place = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
     iterator = streams.get_shard_iterator(**place)["ShardIterator"]
     first = streams.get_records(ShardIterator=iterator)
-    time.sleep(2)
+    hashrange.testing.current().clock.advance(2)
     second = streams.get_records(ShardIterator=first["NextShardIterator"])
     assert [len(first["Records"]), len(second["Records"])] == [1, 0]
 
@@ -174,7 +175,7 @@ def test_a_program_that_waits_and_retries_works_in_no_time() -> None:
         assert database.clock.now() - before >= LIKE_AWS["create_seconds"]
         client.put_item(TableName="orders", Item=item("a", kind="book"))
         assert "Item" in client.get_item(TableName="orders", Key=item("a"), ConsistentRead=True)
-        time.sleep(3)
+        database.clock.advance(3)
         assert client.scan(TableName="orders", IndexName="by-kind")["Count"] == 1
 
 
@@ -182,8 +183,10 @@ def test_sleeping_takes_its_time_again_after_the_block() -> None:
     real = time.sleep
     with hashrange.local(like_aws="fast"):
         assert time.sleep is not real
-        with hashrange.local(like_aws="fast"):
-            time.sleep(60)
+        with hashrange.local(like_aws="fast") as database:
+            before = database.clock.now()
+            asyncio.run(asyncio.sleep(60))
+            assert database.clock.now() - before >= 60
     assert time.sleep is real
 
 

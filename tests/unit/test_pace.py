@@ -15,9 +15,9 @@ import pytest
 
 from hashrange import pace, values
 from hashrange.database import Caller, Database
-from hashrange.execution import Asked
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import Context
+from hashrange.operations.execution import Asked
 from hashrange.operations.writes import batch_write_item, transact_write_items
 from hashrange.pace import turns
 from hashrange.pace.workers import Workers

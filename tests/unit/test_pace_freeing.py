@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from hashrange.database import Caller, Database
-from hashrange.execution import Asked
+from hashrange.operations.execution import Asked
 from hashrange.pace import freeing, turns
 
 

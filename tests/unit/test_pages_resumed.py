@@ -13,7 +13,7 @@ import pytest
 
 import postgres
 from hashrange.database import Caller, Database
-from hashrange.execution import Asked
+from hashrange.operations.execution import Asked
 from hashrange.storage.contract.loops import Loop
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine

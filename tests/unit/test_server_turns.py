@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from hashrange.execution import Execution
+from hashrange.operations.execution import Execution
 from hashrange.pace import Task
 from hashrange.server.http import LARGE_READ_BYTES
 from hashrange.server.plane import ROUND_SECONDS

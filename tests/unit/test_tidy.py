@@ -35,7 +35,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "random": {"clock", "database", "server", "cli", "protocol", "patterns", "faults", "lab", "postgres"},
     "secrets": {"clock", "database", "server", "cli", "protocol", "patterns", "console", "postgres"},
     "uuid": {"clock", "database", "server", "cli", "protocol", "patterns"},
-    "asyncio": {"server", "console", "patterns", "client", "lab"},
+    "asyncio": {"server", "console", "patterns", "client", "lab", "testing"},
     "uvloop": {"server"},
     "httptools": {"server", "lab"},
     "starlette": {"server", "access", "console", "lab"},
@@ -69,7 +69,7 @@ ALLOWED_NAMES: dict[str, set[str]] = {
     # An engine waits for its own disk: nobody else can tell it when compactions have caught up.
     # A pattern's driver waits before it repeats a request; its flows do not. A sleep of no time lets other
     # threads run.
-    "time.sleep": {"storage", "patterns", "pace", "postgres"},
+    "time.sleep": {"storage", "patterns", "pace", "postgres", "testing"},
 }
 
 

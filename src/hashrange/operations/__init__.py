@@ -15,6 +15,7 @@
     destinations      where the changes of a table are sent
     insights          which keys of a table are used most
     describe_service  the service's endpoints and limits
+    execution         one request, from its parameters to its outcome
     context           the context of a call, and the entries of the registry
     targets           the tables, indexes and items that a request names
     throttling        the errors of throttled requests

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from hashrange import pace, protocol
 from hashrange.errors import AnswerLost
-from hashrange.execution import Execution
 from hashrange.operations.context import NOTHING
+from hashrange.operations.execution import Execution
 from hashrange.pace import Task, TurnOver, answers
 from hashrange.protocol import Call, Response, Wire
 from hashrange.server import trace

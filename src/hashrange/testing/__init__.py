@@ -7,6 +7,7 @@
     hook      the handlers of botocore's events that ask the scopes
     costs     `pytest --dynamodb-costs`: the most expensive tests of a run
     moments   moments and durations as tests write them; the clock
+    waiting   lets the clock pass while a program sleeps
     tables    tables from a short form, and from files in common formats
     items     items from Python values, JSON and CSV
     servers   a server in a thread

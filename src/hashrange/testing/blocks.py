@@ -27,7 +27,7 @@ from hashrange import rings
 from hashrange.database import Database, Settings
 from hashrange.operations.context import Caller
 from hashrange.settings import like_aws as settings_like_aws
-from hashrange.testing import scopes, waiting
+from hashrange.testing import scopes
 from hashrange.testing.database import SETTINGS, LocalDatabase
 from hashrange.testing.moments import Moment
 from hashrange.testing.scopes import Afterwards, OtherServices, Scope
@@ -192,6 +192,9 @@ class Block:
             self._policy.begin(database.database)
         around = ExitStack()
         if self._is_fast:
+            # Imported here, because it imports asyncio, which most programs do not use.
+            from hashrange.testing import waiting
+
             around.enter_context(waiting.passing(database.clock))
         if self._endpoint:
             # Imported here, because it is the whole server, which most tests do not need.

@@ -18,9 +18,9 @@ from hashrange import pace
 from hashrange.cli.admin import bind_admin
 from hashrange.costs.ledger import Costs
 from hashrange.database import Caller, Database
-from hashrange.execution import Asked
 from hashrange.faults.armed import Faults
 from hashrange.observing.observer import ObservedRequest, Observer
+from hashrange.operations.execution import Asked
 from hashrange.pace.turns import STEPS_TOGETHER
 from hashrange.server import REQUESTS_LOGGER, running, trace
 from watched import ITEM, Clients, expect_no_change, fail

@@ -12,8 +12,8 @@ from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 
 from hashrange.client.transport import answer
 from hashrange.database import Caller, Database
-from hashrange.execution import Asked
 from hashrange.faults import latency
+from hashrange.operations.execution import Asked
 
 
 def test_a_held_back_answer_holds_nobody_up(database: Database) -> None:

@@ -218,15 +218,8 @@ def command(
     stored = parts.stores()
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), **stored})
     _configure_logs(log_format, log_level, log_requests)
-    for ring, why in rings().troubles().items():
-        _log.error("a ring cannot be loaded", extra={"fields": {"ring": ring, "error": why}})
     server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
-    if like_aws == "fast" and not memory:
-        raise click.UsageError(
-            "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
-        )
-    if like_aws != "off":
-        database_settings = settings_like_aws(database_settings, _given())
+    database_settings = _as_strict_as_asked(like_aws, database_settings, memory)
     asks_for_keys = parts.ask_for_keys()
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
     descriptors.raise_limit()
@@ -234,8 +227,7 @@ def command(
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, cache_mib, parts)
     virtual = virtual_clock or virtual_clock_start is not None
-    real = FastClock(clock_of(engine), LIKE_AWS_FAST) if like_aws == "fast" else clock_of(engine)
-    clock = VirtualClock(virtual_clock_start, real=real) if virtual else real
+    clock = _clock(engine, like_aws == "fast", virtual, virtual_clock_start)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
     database = _over(engine, database_settings, clock, data_dir)
     with ExitStack() as stack:
@@ -272,6 +264,12 @@ def command(
     _log.info("stopped", extra={"fields": {"data": where}})
 
 
+def _clock(engine: Engine, is_fast: bool, is_virtual: bool, start: float | None) -> Clock:
+    """The clock of the database, on which a virtual one is set to `start`."""
+    real = FastClock(clock_of(engine), LIKE_AWS_FAST) if is_fast else clock_of(engine)
+    return VirtualClock(start, real=real) if is_virtual else real
+
+
 def _token(admin_port: int | None, given: str, *, makes: bool) -> str:
     """The token of the admin plane, a new one if the server `makes` one: whoever may use the plane can make
     keys of the root user."""
@@ -284,10 +282,17 @@ def _stopping(reason: str) -> None:
     _log.info("stopping", extra={"fields": {"reason": reason}})
 
 
-def _given() -> set[str]:
-    """The parameters that were given on the command line or in the environment."""
+def _as_strict_as_asked(mode: str, settings: Settings, memory: bool) -> Settings:
+    """The settings, with those of the service in place of the ones that were not given."""
+    if mode == "fast" and not memory:
+        raise click.UsageError(
+            "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
+        )
+    if mode == "off":
+        return settings
     ctx = click.get_current_context()
-    return {name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    return settings_like_aws(settings, given)
 
 
 def _introduce(admin: Admin | None, parts: Parts, stack: ExitStack) -> dict[str, str]:
@@ -349,6 +354,8 @@ def _configure_logs(log_format: str, level: str, requests: bool) -> None:
     logs.configure(log_format, level, sys.stderr)
     if requests:
         logs.show(REQUESTS_LOGGER)
+    for ring, why in rings().troubles().items():
+        _log.error("a ring cannot be loaded", extra={"fields": {"ring": ring, "error": why}})
 
 
 def _check_stores(stores: dict[str, bool]) -> None:

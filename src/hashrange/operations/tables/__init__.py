@@ -10,5 +10,6 @@
     replica_requests      reads ReplicaUpdates and the related members of an UpdateTable
     replica_changes       makes these changes; what DeleteTable removes of a global table
     tags, time_to_live    the operations on these
+    account_limits        how many tables an account may have
     update_combinations   which changes of an UpdateTable may share a request
 """

@@ -94,8 +94,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
         if request.get("DisassociationProtectionEnabled") is not None:
             replica_changes.check_disassociable(table)
         account_limits.check(txn, context)
-        before = table
-        table = _changed(table, request, context)
+        before, table = table, _changed(table, request, context)
         if request.get("StreamSpecification") is not None:
             table = stream_changes.apply(txn, table, request["StreamSpecification"], context)
         table = replica_changes.spread(table, request, region)

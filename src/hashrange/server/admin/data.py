@@ -21,9 +21,9 @@ from starlette.responses import Response
 from hashrange import limits, protocol
 from hashrange.database import Caller
 from hashrange.errors import SerializationException, ServiceError, ValidationException
-from hashrange.execution import Asked
 from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
+from hashrange.operations.execution import Asked
 from hashrange.pace import TurnOver
 from hashrange.server.admin.application import Endpoint, check_role, read_body, subject_of
 from hashrange.server.admin.port import Subject

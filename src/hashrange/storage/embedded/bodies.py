@@ -17,6 +17,7 @@ Refuses to know: threads, commits, outcomes.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
@@ -55,7 +56,7 @@ NO_SPACES: Final[frozenset[int]] = frozenset()
 _RECORD_OVERHEAD_BYTES: Final = 200
 
 
-class _Reads:
+class _Reads(ABC):
     """What readers and transactions share: their reads of several records, by `get` and `_walk`. `_opened` is
     the view while the body runs."""
 
@@ -69,14 +70,14 @@ class _Reads:
         assert view is not None
         return view
 
-    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None:
-        raise NotImplementedError
+    @abstractmethod
+    def get(self, space: int, partition: bytes, sort: bytes) -> bytes | None: ...
 
+    @abstractmethod
     def _walk(
         self, space: int, low: bytes, high: bytes, reverse: bool = False, start: int = 0
     ) -> Iterator[_Record]:
         """The records between two keys; of their keys, what follows `start`."""
-        raise NotImplementedError
 
     def get_many(self, addresses: Iterable[Address | tuple[int, bytes, bytes]]) -> list[bytes | None]:
         get = self.get

@@ -10,19 +10,30 @@ Refuses to know: wire formats, threads, and what operations do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from hashrange.operations.context import Answer, Caller, Encode, Operation, Request
 from hashrange.storage.failures import Stopped
 from hashrange.storage.loops import Done
 
-if TYPE_CHECKING:
-    from hashrange.observing.observer import ObservedRequest
-
 Body = Callable[[Any], Any]
 """What the engine runs: it gets a reader or a transaction."""
 
 _FREED: Final[Request] = {}
+
+
+class Observed(Protocol):
+    """A request as its observers see it (`observing.observer.ObservedRequest`)."""
+
+    bill: Any
+
+    def count(self, answer: Answer) -> None:
+        """Count the items of an answer that the body has made."""
+        ...
+
+    def end(self, error: Exception | None, answer: Any) -> tuple[Exception | None, float]:
+        """The error to tell, if any, and the seconds until then."""
+        ...
 
 
 class Owner(Protocol):
@@ -60,7 +71,7 @@ class Execution:
         self.body: Body | None = None
         self.is_write = False
         self.keeps = True
-        self.observed: ObservedRequest | None = None
+        self.observed: Observed | None = None
 
     def encode(self, answer: Answer) -> Any:
         """What `done` gets of a successful answer. It is called where the body runs, maybe on a thread, and
@@ -68,8 +79,8 @@ class Execution:
         return answer
 
     def done(self, answer: Any, error: Exception | None) -> None:
-        """Take the outcome that is told: what `encode` returned, or the error."""
-        raise NotImplementedError
+        """Take the outcome that is told: what `encode` returned, or the error. Nobody is told the outcome of
+        `Database.perform`, which returns it."""
 
     def run(self, reader: Any) -> Any:
         """The body that the engine runs: the operation's body, then the encoding of its answer. It may run
