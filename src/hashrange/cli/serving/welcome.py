@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from hashrange import compiled, form
+from hashrange.cli.health.installed import how_to_compile
 from hashrange.server.access import is_loopback
 
 _log = logging.getLogger("hashrange.cli.serving.serve")
@@ -76,7 +77,7 @@ def welcome(
     lines = "".join(f"    {title:<10} {text}\n" for title, text in secrets.lines.items())
     trust = f"\n    {_TRUST}" if endpoint.startswith("https") else ""
     key = _KEY if strict else "AWS_ACCESS_KEY_ID=any AWS_SECRET_ACCESS_KEY=any"
-    speed = form() if compiled() else f"{form()} (compiled, it is about 1.5 times as fast: `make compile`)"
+    speed = form() if compiled() else f"{form()} (compiled, about 1.5 times as fast: {how_to_compile()})"
     return f"""
 Hashrange {fields["version"]}
 
