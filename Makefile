@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test gate test-compiled compile lint types layers pytest crash machine-crash model hostile \
-        growth trigger-kills pattern-rounds bench bystander feast clean
+        growth trigger-kills pattern-rounds bench bystander feast haystack clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -270,12 +270,22 @@ $(VENV)/feast/.installed: pyproject.toml | $(BIN)/python
 	$(VENV)/feast/bin/python -m pip install --quiet 'feast[aws]>=0.60' --editable .
 	@touch $@
 
+# So does Haystack with pandas, a third of a gigabyte: its own tests are written for AWS.
+haystack: $(VENV)/haystack/.installed  ## Install Haystack for its own tests of vector indexes
+
+$(VENV)/haystack/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/haystack
+	$(VENV)/haystack/bin/python -m pip install --quiet dynamodb-haystack==2.0.0 'moto>=5' pandas pytest pytest-asyncio --editable .
+	$(VENV)/haystack/bin/python -m pip download --quiet --no-deps --no-binary :all: \
+	    --dest $(VENV)/haystack/sdist dynamodb-haystack==2.0.0
+	@touch $@
+
 # (not beside the one above: both build this package in this folder)
 $(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python $(VENV)/aioboto3/.installed
 	$(BIN)/python -m venv $(VENV)/in-process
 	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable . --editable packages/patterns
 	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary :all: \
-	    --dest $(VENV)/in-process/sdist $$(grep -E '^(cachelib|celery|langgraph-checkpoint-aws)==' $<)
+	    --dest $(VENV)/in-process/sdist $$(grep -E '^(cachelib|celery|langgraph-checkpoint-aws|langgraph-store-dynamodb)==' $<)
 	@touch $@
 
 $(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.json

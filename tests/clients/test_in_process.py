@@ -80,11 +80,17 @@ def test_a_program(run_in_process: RunInProcess, program: str) -> None:
         ("cachelib", 11, True),
         ("celery", 38, False),  # (one of them asks, in a database of its own)
         ("langgraph_checkpoint_aws", 41, True),
+        ("langgraph_store_dynamodb", 14, True),
     ],
 )
 def test_the_own_tests_of(run_in_process: RunInProcess, name: str, passed: int, asked: bool) -> None:
     printed = run_in_process("own_tests.py", "in-process", name)
     assert printed == {"status": 0, "outcomes": {"passed": passed}, "asked": asked}
+
+
+def test_the_own_tests_of_haystack(run_in_process: RunInProcess) -> None:
+    printed = run_in_process("own_tests.py", "haystack", "dynamodb_haystack")
+    assert printed == {"status": 0, "outcomes": {"passed": 80, "skipped": 4}, "asked": True}
 
 
 def test_feasts_online_store(run_in_process: RunInProcess) -> None:

@@ -19,6 +19,9 @@ OWN = {
     "cachelib": ["tests/test_dynamodb_cache.py"],
     # One of these tests uses moto's `mock_aws`, in whose place it gets Hashrange's.
     "celery": ["t/unit/backends/test_dynamodb.py"],
+    # The next two are written for AWS, and have vector indexes.
+    "dynamodb_haystack": ["-m", "integration", "tests"],
+    "langgraph_store_dynamodb": ["tests"],
     "langgraph_checkpoint_aws": [
         f"{STORE}/test_dynamodb_store_integration.py",
         f"{STORE}/test_async_dynamodb_store_integration.py",
@@ -74,6 +77,7 @@ class InBlock:
 
 name = sys.argv[1]
 os.environ |= {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
+os.environ["HAYSTACK_DYNAMODB_INTEGRATION_TESTS"] = "1"
 (source,) = (Path(sys.prefix) / "sdist").glob(f"{name}-*.tar.gz")
 in_block = InBlock()
 with tempfile.TemporaryDirectory() as folder:
