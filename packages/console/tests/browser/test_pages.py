@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 import orjson
@@ -16,9 +17,11 @@ from console_browsing import (
     PAGES,
     SCHEMES,
     Browsers,
+    check_layout,
     check_long,
     check_page,
     console,
+    create_table,
     enable_stream,
     fill_with_long,
     phone,
@@ -41,6 +44,16 @@ def test_every_page_is_accessible_and_fits_a_phone(browsers: Browsers, scheme: s
         for path in PAGES:
             page.goto(admin.url + path)
             check_page(page, path, scheme)
+
+
+@pytest.mark.parametrize("options", [phone("light"), {"viewport": {"width": 1440, "height": 800}}])
+def test_pages_are_as_large_as_what_they_show(browsers: Browsers, options: dict[str, Any]) -> None:
+    with console() as (database, admin), browsers.page(admin, **options) as page:
+        for number in range(60):
+            create_table(database, f"{'one-more-' * (number % 9)}table-{number}")
+        for path in PAGES:
+            page.goto(admin.url + path)
+            check_layout(page, path)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
