@@ -142,7 +142,7 @@ def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(bro
         page.get_by_role("button", name="Delete item").click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
         page.get_by_role("button", name="Delete item").click()
-        page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete the item").click()
         page.wait_for_url("**/console/t/orders")
         assert stored(database) is None
         page.get_by_role("button", name="Undo").click()
@@ -211,8 +211,8 @@ def test_a_request_is_built_planned_run_and_saved(browsers: Browsers) -> None:
         page.get_by_role("button", name="Save this query").click()
         page.get_by_role("link", name="Run three to five").click()
         page.get_by_text("Query: 3 of 3 items read").wait_for()
-        page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Delete three to five").click()
+        page.get_by_role("button", name="Delete the query").click()
         page.get_by_text("There are none yet").wait_for()
 
 
@@ -266,20 +266,21 @@ def test_many_items_by_keyboard(browsers: Browsers) -> None:
         page.keyboard.press("ArrowDown")
         for _ in range(2):
             page.keyboard.press("Shift+ArrowDown")
-        page.locator("summary", has_text="Change many items").press("Enter")
-        assert page.locator("select[name=which]").locator("option:checked").inner_text().endswith("(4)")
-        page.get_by_role("button", name="Go on").press("Enter")
-        page.get_by_role("dialog").get_by_role("button", name="Change").press("Enter")
+        page.get_by_text("4 selected", exact=True).wait_for()
+        page.get_by_role("button", name="Delete", exact=True).press("Enter")
+        # Enter deletes nothing before the button that names the act is chosen.
+        dialog = page.get_by_role("dialog", name="Delete 4 items?")
+        assert page.evaluate("document.activeElement.textContent") == "Cancel"
+        dialog.get_by_role("button", name="Delete 4 items").press("Enter")
         page.get_by_text("Done: 4 deleted.").wait_for()
         assert database.execute("Scan", {"TableName": "orders"})["Count"] == 57
-        page.locator("select[name=which]").select_option("found")
-        page.locator("select[name=action]").select_option("set")
+        page.get_by_role("link", name="Show the items again").press("Enter")
+        page.locator("summary", has_text="Change all").press("Enter")
         page.locator("[data-bulk] input[name=name]").fill("big")
         page.locator("select[name=kind]").select_option("N")
         page.locator("[data-bulk] input[name=text]").fill(DIGITS)
-        page.get_by_role("button", name="Go on").press("Enter")
-        page.get_by_role("dialog").get_by_text("Set big of 56 items?").wait_for()
-        page.get_by_role("dialog").get_by_role("button", name="Change").press("Enter")
+        page.get_by_role("button", name="Set", exact=True).press("Enter")
+        page.get_by_role("dialog").get_by_role("button", name="Set big of 56 items").press("Enter")
         page.get_by_text("Done: 56 changed.").wait_for()
         found = orjson.loads(orjson.dumps(database.execute("Scan", {"TableName": "orders"})))["Items"]
         assert sum(item.get("big") == {"N": DIGITS} for item in found) == 56
@@ -303,6 +304,7 @@ def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
             page.get_by_role("button", name="DynamoDB JSON lines").click()
         assert len(downloading.value.path().read_bytes().splitlines()) == 2_999
         page.locator("tbody input[type=checkbox]").first.click()
+        page.locator("summary", has_text="Download").click()
         with page.expect_download() as downloading:
             page.get_by_role("button", name="CSV, exact").click()
         assert len(downloading.value.path().read_bytes().splitlines()) == 2
@@ -319,7 +321,6 @@ def test_a_log_out_ends_the_session(browsers: Browsers) -> None:
 
 def test_a_demo_table_an_index_and_the_deletion_of_the_table(browsers: Browsers) -> None:
     with console() as (database, admin), browsers.page(admin) as page:
-        page.on("dialog", lambda dialog: dialog.accept())
         page.goto(admin.url + "/console/new-table")
         page.get_by_role("button", name="Create shop").press("Enter")
         page.get_by_text("222 items are there").wait_for()
@@ -341,6 +342,7 @@ def test_a_demo_table_an_index_and_the_deletion_of_the_table(browsers: Browsers)
         indexes.get_by_role("row", name="by-state").get_by_text("60").wait_for()
         page.locator("[data-busy]").wait_for(state="detached")
         page.get_by_role("button", name="Delete the index by-state").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete the index by-state").click()
         page.get_by_text("by-state is being deleted").wait_for()
         page.get_by_text("Delete the table").first.click()
         page.get_by_role("button", name="Delete the table").click()

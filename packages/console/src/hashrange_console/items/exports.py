@@ -24,11 +24,12 @@ from hashrange_console.reach import Refused, View
 from hashrange_console.values import Item, Raw, Value, plain
 
 FORMATS: Final = {
-    "csv": "CSV for spreadsheets",
-    "csv-exact": "CSV, exact",
-    "json": "JSON lines",
-    "dynamodb": "DynamoDB JSON lines",
+    "csv": ("CSV for spreadsheets", "Texts that a spreadsheet would run as formulas begin with an apostrophe."),
+    "csv-exact": ("CSV, exact", "Values as they are, nested ones as JSON, and no types."),
+    "json": ("JSON lines", "An item a line, with all digits. Sets and binary values lose their types."),
+    "dynamodb": ("DynamoDB JSON lines", "An item a line, with every type: to import again, here or in AWS."),
 }
+"""The formats by their names: titles, and what they write."""
 COLUMNS_MAX: Final = 10_000
 _CSV_TYPE: Final = "text/csv; charset=utf-8"
 _TYPES: Final = {"csv": _CSV_TYPE, "csv-exact": _CSV_TYPE, "json": "application/x-ndjson"}

@@ -1,6 +1,6 @@
 // Pages that ask for data: the query bar, the builder, statements that change something, saved queries.
 
-import { counted, send } from "./console.js";
+import { counted, send, sure } from "./console.js";
 
 // An address has room for some 60,000 characters, so a longer text is posted.
 const ADDRESS_CHARACTERS_MAX = 10_000;
@@ -124,7 +124,7 @@ for (const row of document.querySelectorAll("[data-saved]")) {
     if (name !== null && (await send("/console/saved", { name, address, before }))) location.reload();
   });
   on("[data-forget]", async () => {
-    if (!confirm(`Delete the saved query ${before}?`)) return;
+    if (!(await sure(`Delete the saved query ${before}?`, "Delete the query"))) return;
     if (await send("/console/saved/delete", { name: before })) location.reload();
   });
 }

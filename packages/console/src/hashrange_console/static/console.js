@@ -70,6 +70,35 @@ for (const field of document.querySelectorAll("[data-filters]")) {
   });
 }
 
+// Ask whether to do something: the button names it. What deletes is red, and never what Enter does.
+export async function sure(title, act, { text = "", red = true } = {}) {
+  const made = (tag, members) => Object.assign(document.createElement(tag), members);
+  const dialog = made("dialog", { ariaLabel: title });
+  const form = made("form", { method: "dialog", className: "actions" });
+  const yes = made("button", { value: "yes", textContent: act, className: red ? "deletes" : "primary" });
+  const no = made("button", { value: "", textContent: "Cancel" });
+  (red ? no : yes).autofocus = true;
+  form.append(yes, no);
+  dialog.append(made("h2", { textContent: title }), ...(text ? [made("p", { textContent: text })] : []), form);
+  document.body.append(dialog);
+  dialog.showModal();
+  await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
+  dialog.remove();
+  return dialog.returnValue === "yes";
+}
+
+// What opens below a button closes by Escape, and by a click elsewhere.
+const closeDrops = (but) => {
+  for (const drop of document.querySelectorAll(".drop[open]")) drop.open = drop.contains(but);
+};
+document.addEventListener("click", (event) => closeDrops(event.target));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const summary = document.activeElement?.closest(".drop[open]")?.querySelector("summary");
+  closeDrops(null);
+  summary?.focus();
+});
+
 // A number of things: "1 item", "2 items".
 export const counted = (number, noun) => `${number} ${noun}${Number(number) === 1 ? "" : "s"}`;
 

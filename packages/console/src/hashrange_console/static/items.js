@@ -1,6 +1,6 @@
 // Pages of items: the form of the grid, the tree of an item, bringing back, undoing what was saved.
 
-import { send } from "./console.js";
+import { send, sure } from "./console.js";
 
 for (const field of document.querySelectorAll("select[data-submits]")) {
   // The fields of the keys are those of another index, so their values do not go along.
@@ -21,7 +21,7 @@ for (const [place, field] of document.querySelectorAll("select[name=op]").entrie
 
 for (const button of document.querySelectorAll("[data-undo]")) {
   button.addEventListener("click", async () => {
-    if (!confirm(`Bring back the item as it was at ${button.dataset.to}?`)) return;
+    if (!(await sure(`Bring back the item as it was at ${button.dataset.to}?`, "Bring back", { red: false }))) return;
     // (a key holds its numbers as text, so parsing it is exact)
     const key = JSON.parse(button.dataset.key);
     const done = await send("/console/undo", { table: button.dataset.table, key, to: button.dataset.to });
