@@ -49,8 +49,10 @@ def shown(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         try:
             return await answer(view)
         except Refused as error:
-            status = 404 if error.code == "ResourceNotFoundException" else 400
-            return await looks.page("problem.html", status, view=view, title="Not found", text=str(error))
+            is_missing = error.code == "ResourceNotFoundException"
+            title = "Not found" if is_missing else "This cannot be shown"
+            status = 404 if is_missing else 400
+            return await looks.page("problem.html", status, view=view, title=title, text=str(error))
 
     return endpoint
 
@@ -96,6 +98,10 @@ async def _log_out(request: Request) -> Response:
     return answer
 
 
+async def _unknown(view: View) -> Response:
+    raise Refused(f"The console has no page {view.request.url.path}.", "ResourceNotFoundException")
+
+
 async def _link(request: Request) -> Response:
     await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
     subject, operator = subject_of(request), request.scope.get(SIGNER)
@@ -130,4 +136,5 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static, role=NOBODY),
     *[_endpoint(part) for package in (tables, items, ask, entities, live, past) for part in package.PARTS],
     *[_endpoint(part) for pages in of_rings() for part in pages.parts],
+    Endpoint("GET", "/console/{rest:path}", "Says that there is no such page.", shown(_unknown), role=NOBODY),
 )

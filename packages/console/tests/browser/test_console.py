@@ -150,8 +150,9 @@ def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(bro
         assert stored(database) == theirs
         database.execute("DeleteItem", {"TableName": "orders", "Key": orjson.loads(orjson.dumps(KEY))})
         page.goto(admin.url + PLACE + "&view=history")
+        page.get_by_role("button", name="Bring back").first.click()
         with page.expect_navigation():
-            page.get_by_role("button", name="Bring back").first.click()
+            page.get_by_role("dialog").get_by_role("button", name="Bring back").click()
         assert stored(database) == theirs
 
 
@@ -286,6 +287,16 @@ def test_many_items_by_keyboard(browsers: Browsers) -> None:
         assert sum(item.get("big") == {"N": DIGITS} for item in found) == 56
 
 
+def test_a_page_without_a_stream_or_a_past_turns_it_on(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin) as page:
+        page.goto(admin.url + "/console/t/empty/stream")
+        page.get_by_role("button", name="Turn the stream on").click()
+        page.get_by_text("Nothing has changed in the last 15 minutes").wait_for()
+        page.goto(admin.url + "/console/t/empty/past")
+        page.get_by_role("button", name="Turn recovery on").click()
+        page.get_by_role("slider").wait_for()
+
+
 def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
     with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/t/empty/import")
@@ -298,7 +309,8 @@ def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
         page.get_by_role("button", name="Import").click()
         page.get_by_text("Done: 2,999 written, 1 with errors.").wait_for()
         page.get_by_text("Line 2000").wait_for()
-        page.goto(admin.url + "/console/t/empty")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/console/t/empty")
         page.locator("summary", has_text="Download").click()
         with page.expect_download() as downloading:
             page.get_by_role("button", name="DynamoDB JSON lines").click()

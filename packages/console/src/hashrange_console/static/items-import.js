@@ -143,6 +143,8 @@ function begin(form) {
     stop.hidden = true;
     start.disabled = false;
     const rest = counts.errors > ERRORS_MAX ? ` The first ${ERRORS_MAX} errors are shown.` : "";
-    said.textContent = `${all ? "Done" : "Stopped"}: ${summary()}.${rest}`;
+    said.textContent = `${all ? "Done" : "Stopped"}: ${summary()}.${rest} `;
+    said.append(Object.assign(document.createElement("a"), { href: form.dataset.items, textContent: "Show the items" }));
+    said.lastChild.focus();
   });
 }

@@ -47,6 +47,10 @@ def test_the_busiest_keys_come_first_and_lead_to_their_items_and_requests(
     assert "5 of 5 items read" in parsed(browser.ask(items)[1]).text
     [requests, *_] = re.findall(r'href="(/console/requests\?[^"]+key=[^"]+)"', page)
     assert browser.ask(requests.replace("&amp;", "&"))[0] == 200
+    orders.execute("DeleteTable", {"TableName": "orders"})
+    orders.settle()
+    _, page = browser.ask("/console/heat")
+    assert ("does not exist" in page, 'href="/console/t/orders' in page) == (True, False)
 
 
 def test_a_table_that_is_created_later_is_counted_by_key(database: Database, browser: Browser) -> None:
