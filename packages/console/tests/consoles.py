@@ -220,7 +220,7 @@ def parsed(page: str) -> Fields:
 
 
 PAGES = (
-    "/console", "/console?q=ord", "/console/t/orders", "/console/t/orders?index=by-kind&pk=x", ITEM,
+    "/console", "/console/t/orders", "/console/t/orders?index=by-kind&pk=x", ITEM,
     ITEM + "&view=json", ITEM + "&view=dynamodb", ITEM + "&view=edit", ITEM + "&view=history",
     ITEM + "&view=edit&as=json", ITEM + "&view=edit&as=dynamodb&on=empty", ITEM + "&saved=now",
     "/console/t/orders/new", "/console/t/orders/new?as=json", "/console/t/orders/import",
@@ -239,7 +239,8 @@ PAGES = (
 )  # fmt: skip
 EVENTS = ("/console/requests/events", "/console/t/orders/stream/events")
 """Addresses of server-sent events."""
-DOWNLOADS = ("/console/t/orders/export?format=csv", "/console/t/orders/export?format=dynamodb&pk=a")
+DOWNLOADS = ("/console/t/orders/export?format=csv", "/console/t/orders/export?format=dynamodb&pk=a",
+             "/console/places")  # fmt: skip
 CHANGES: dict[str, Any] = {
     "/console/save": {"table": "orders", "edited": '{"pk": {"S": "new"}, "sk": {"N": "1"}}'},
     "/console/delete": {"table": "orders", "shown": orjson.dumps(EVERY_TYPE).decode()},

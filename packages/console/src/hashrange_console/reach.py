@@ -73,6 +73,20 @@ class View:
         return console(self.request).banner
 
     @property
+    def theme(self) -> str:
+        """The colours that the browser asks for: `light`, `dark`, or "" for those of its system."""
+        return self._setting("theme", ("light", "dark"))
+
+    @property
+    def times(self) -> str:
+        """The times that the browser asks for: `local`, or "" for UTC."""
+        return self._setting("times", ("local",))
+
+    def _setting(self, name: str, values: tuple[str, ...]) -> str:
+        given = self.request.cookies.get(f"hashrange-{name}", "")
+        return given if given in values else ""
+
+    @property
     def endpoint(self) -> str:
         """The URL of the data plane."""
         return subject_of(self.request).plane.endpoint_url

@@ -36,8 +36,7 @@ def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(browsers: Browse
         page.get_by_role("link", name="orders").focus()
         page.keyboard.press("Enter")
         page.wait_for_url("**/console/t/orders")
-        page.keyboard.press("/")
-        page.keyboard.type("a")
+        page.get_by_placeholder("partition key").fill("a")
         page.keyboard.press("Enter")
         page.wait_for_url("**pk=a**")
         assert page.locator(".plan .badge").inner_text() == "Query"
@@ -220,15 +219,15 @@ def test_a_request_is_built_planned_run_and_saved(browsers: Browsers) -> None:
 def test_long_items_are_found_and_entities_corrected(browsers: Browsers) -> None:
     with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/ask")
-        page.get_by_label("An item, a key").fill(orjson.dumps(ITEM).decode())
+        page.get_by_role("searchbox").fill(orjson.dumps(ITEM).decode())
         page.keyboard.press("Enter")
         page.wait_for_url("**/orders/item?key=**")
         page.goto(admin.url + "/console/t/many/entities")
-        entity = page.get_by_role("group").first
+        entity = page.locator("[data-rule]").first
         entity.get_by_label("Name").fill("First letter")
         page.get_by_role("button", name="Keep these").click()
         page.get_by_text("Somebody corrected them").wait_for()
-        assert page.get_by_role("group").first.get_by_label("Name").input_value() == "First letter"
+        assert page.locator("[data-rule]").first.get_by_label("Name").input_value() == "First letter"
 
 
 def test_the_form_keeps_every_value_and_moves_members(browsers: Browsers) -> None:
@@ -325,6 +324,7 @@ def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
 def test_a_log_out_ends_the_session(browsers: Browsers) -> None:
     with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/t/empty")
+        page.get_by_label("Settings").click()
         page.get_by_role("button", name="Log out").click()
         page.get_by_role("heading", name="Open the console by its link").wait_for()
         page.goto(admin.url + "/console/t/empty")
@@ -368,7 +368,6 @@ def test_a_demo_table_an_index_and_the_deletion_of_the_table(browsers: Browsers)
 def test_a_form_for_a_new_table_with_indexes(browsers: Browsers) -> None:
     with console() as (database, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/new-table")
-        page.keyboard.press("/")
         page.keyboard.type("made")
         page.get_by_label("Partition key", exact=True).fill("customer")
         for name in ("by-state", "by-size", "not-this-one"):
@@ -449,6 +448,48 @@ def test_what_programs_ask_is_recorded(browsers: Browsers) -> None:
 
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def test_the_search_of_any_page_leads_to_tables_pages_and_items(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin) as page:
+        for typed, place in (
+            ("many", "**/console/t/many"), ("faults", "**/console/faults"),
+            (orjson.dumps(KEY).decode(), "**/item?key=**"), ("SELECT * FROM orders", "**/ask?statement=**"),
+        ):  # fmt: skip
+            page.goto(admin.url + "/console/t/orders?pk=a")
+            page.keyboard.press("/")
+            page.keyboard.insert_text(typed)
+            page.keyboard.press("Enter")
+            page.wait_for_url(place)
+        page.goto(admin.url + "/console/requests")
+        page.keyboard.press("/")
+        page.keyboard.type("cl")
+        page.get_by_role("link", name="Clock page").wait_for()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/console/clock")
+
+
+def test_a_browser_keeps_its_colours_and_its_times(browsers: Browsers) -> None:
+    options = {"timezone_id": "Asia/Kolkata", "color_scheme": "light"}
+    with console() as (database, admin), browsers.page(admin, **options) as page:
+        back = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(back)
+        page.get_by_label("Settings").press("Enter")
+        page.get_by_label("dark").check()
+        dark = page.evaluate(back)
+        page.goto(admin.url + "/console/requests")
+        assert (page.evaluate(back), dark != light) == (dark, True)
+        page.get_by_label("Settings").press("Enter")
+        with page.expect_navigation():
+            page.get_by_label("local").check()
+        page.get_by_text("UTC+5:30").first.wait_for()
+        database.execute("Scan", {"TableName": "orders"})
+        time = page.get_by_role("region", name="Requests").locator("time").first
+        time.wait_for()
+        utc = str(time.get_attribute("datetime"))[11:16]
+        minutes = int(utc[:2]) * 60 + int(utc[3:]) + 330
+        assert time.inner_text().startswith(f"{minutes // 60 % 24:02}:{minutes % 60:02}:")
 
 
 def test_code_is_copied(browsers: Browsers) -> None:

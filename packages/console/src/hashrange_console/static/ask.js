@@ -1,25 +1,6 @@
-// Pages that ask for data: the query bar, the builder, statements that change something, saved queries.
+// Pages that ask for data: the builder, statements that change something, saved queries.
 
 import { counted, send, sure } from "./console.js";
-
-// An address has room for some 60,000 characters, so a longer text is posted.
-const ADDRESS_CHARACTERS_MAX = 10_000;
-
-for (const form of document.querySelectorAll("[data-find]")) {
-  const field = form.elements.text;
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-  });
-  form.addEventListener("submit", async (event) => {
-    if (field.value.length <= ADDRESS_CHARACTERS_MAX) return;
-    event.preventDefault();
-    const answer = await send("/console/find", { text: field.value });
-    if (answer) location.assign(answer.href);
-  });
-}
 
 // The plan and its code follow what the user writes: they are parts of the page that the form would open.
 const PAUSE_MILLISECONDS = 500;

@@ -5,6 +5,7 @@ const problem = document.getElementById("problem");
 
 // Show a problem at the top of the page; "" hides it.
 export function show(text) {
+  if (!problem) return text && alert(text);
   problem.textContent = text;
   problem.hidden = !text;
   if (text) problem.scrollIntoView({ block: "nearest" });
@@ -34,40 +35,6 @@ export async function send(path, body) {
   const { read, problem } = await post(path, body);
   if (problem) show(problem);
   return read;
-}
-
-// "/" goes to the search, as long as the user does not type.
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select")) return;
-  const field = document.querySelector("[data-slash]");
-  if (field) {
-    event.preventDefault();
-    field.focus();
-    field.select();
-  }
-});
-
-// A search filters the rows of a list. Enter opens the first one that is left, the arrow keys go through them.
-for (const field of document.querySelectorAll("[data-filters]")) {
-  const rows = [...document.querySelectorAll(`#${field.dataset.filters} tbody tr`)];
-  const links = () => rows.filter((row) => !row.hidden && row.isConnected).map((row) => row.querySelector("th a"));
-  field.addEventListener("input", () => {
-    const search = field.value.toLowerCase();
-    for (const row of rows) row.hidden = !row.dataset.name.toLowerCase().includes(search);
-  });
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !field.value || !links().length) return;
-    event.preventDefault();
-    links()[0].click();
-  });
-  document.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const place = links().indexOf(event.target);
-    if (!step || (place < 0 && event.target !== field) || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    (links()[place + step] ?? (place + step < 0 ? field : null))?.focus();
-  });
 }
 
 // Ask whether to do something: the button names it. What deletes is red, and never what Enter does.
