@@ -22,6 +22,7 @@ from console_browsing import (
     console,
     create_table,
     enable_stream,
+    phone,
     put,
     stored,
 )
@@ -490,6 +491,36 @@ def test_a_browser_keeps_its_colours_and_its_times(browsers: Browsers) -> None:
         utc = str(time.get_attribute("datetime"))[11:16]
         minutes = int(utc[:2]) * 60 + int(utc[3:]) + 330
         assert time.inner_text().startswith(f"{minutes // 60 % 24:02}:{minutes % 60:02}:")
+
+
+def test_columns_of_the_shown_page_are_sorted(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
+        for number, size in enumerate(("9", "10", "-1.5", "1E+2")):
+            put(database, number, size={"N": size})
+        put(database, 9)
+        page.goto(admin.url + "/console/t/orders?pk=live")
+        rows = page.get_by_role("region", name="Items").locator("tbody tr")
+        for sizes in (["-1.5", "9", "10", "100", "–"], ["100", "10", "9", "-1.5", "–"]):
+            page.get_by_role("button", name="size").click()
+            assert [row.locator("td").last.inner_text() for row in rows.all()] == sizes
+        # The keys go through the rows as they stand.
+        page.keyboard.press("Tab")
+        page.get_by_role("region", name="Items").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**%223%22**")
+
+
+def test_the_values_of_an_item_stand_in_a_column(browsers: Browsers) -> None:
+    for options in (phone("light"), {"viewport": {"width": 1440, "height": 800}}):
+        with console() as (_, admin), browsers.page(admin, **options) as page:
+            page.goto(admin.url + PLACE)
+            left = "(parts) => parts.map((part) => Math.round(part.getBoundingClientRect().left))"
+            top = page.locator(".tree > li > .leaf > div").evaluate_all(left)
+            assert len(top) > 5
+            assert len(set(top)) == 1
+            if options["viewport"]["width"] > 1_000:
+                assert set(page.locator(".tree .leaf > div").evaluate_all(left)) == set(top)
 
 
 def test_code_is_copied(browsers: Browsers) -> None:

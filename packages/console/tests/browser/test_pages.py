@@ -87,7 +87,8 @@ PHONE = """() => {
       const range = document.createRange();
       range.setStart(text, index);
       range.setEnd(text, index + length);
-      if (new Set([...range.getClientRects()].map((box) => box.top)).size > 1) found.push(`broken: ${text.data}`);
+      const lines = new Set([...range.getClientRects()].map((box) => box.top));
+      if (lines.size > 1) found.push(`broken: ${text.data}`);
     }
   }
   const rows = [...document.querySelectorAll(".live-rows tbody tr")];
@@ -95,7 +96,8 @@ PHONE = """() => {
   if (rows.some((row) => row.clientHeight > text(row) + 24)) found.push("blank rows");
   return found;
 }"""
-"""What makes a page bad to read on a phone: something outside the window, tabs in two rows, broken words, blanks."""
+"""What makes a page bad to read on a phone: something outside the window, tabs in two rows, broken words,
+blanks."""
 
 
 def test_a_phone_shows_what_a_page_is_for(browsers: Browsers) -> None:

@@ -3,10 +3,8 @@
     pasted           what a pasted text means
     finding          the search: where a pasted text leads
     places           what a search finds by names: pages and tables
-    sources          what a request can read: tables and indexes
     conditions       conditions on attributes, and their text in expressions
     plans            the Query or Scan that serves some conditions
-    estimates        what a request will cost
     builder          the builder
     statements       PartiQL statements
     statement_plans  how a SELECT will read

@@ -21,7 +21,7 @@ from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
 from hashrange_console.ask.places import TABLES_MAX, pages
-from hashrange_console.ask.sources import TableOrIndex, sources_of
+from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.values import Item, cell
 
@@ -226,7 +226,11 @@ async def _of_words(view: View, text: str, sources: list[tuple[str, TableOrIndex
             if await _has_items(View(view.request, scope), source, item):
                 readings.append(_partition(scope, source, item))
     advice = "" if readings else _NOTHING if tables else _NO_TABLES
-    return Found("A word: a part of a name of a table or page, or the value of a key.", readings[:_READINGS_MAX], advice)
+    return Found(
+        "A word: a part of a name of a table or page, or the value of a key.",
+        readings[:_READINGS_MAX],
+        advice,
+    )
 
 
 _NOTHING: Final = (

@@ -24,7 +24,10 @@ from hashrange_console.reach import Refused, View
 from hashrange_console.values import Item, Raw, Value, plain
 
 FORMATS: Final = {
-    "csv": ("CSV for spreadsheets", "Texts that a spreadsheet would run as formulas begin with an apostrophe."),
+    "csv": (
+        "CSV for spreadsheets",
+        "Texts that a spreadsheet would run as formulas begin with an apostrophe.",
+    ),
     "csv-exact": ("CSV, exact", "Values as they are, nested ones as JSON, and no types."),
     "json": ("JSON lines", "An item a line, with all digits. Sets and binary values lose their types."),
     "dynamodb": ("DynamoDB JSON lines", "An item a line, with every type: to import again, here or in AWS."),

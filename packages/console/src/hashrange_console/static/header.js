@@ -48,6 +48,9 @@ function begin(form) {
     event.stopPropagation();
     (links()[place + step] ?? (place + step < 0 ? field : null))?.focus();
   }, true);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
   form.addEventListener("submit", async (event) => {
     if (rows.length && field.value && links().length) {
       event.preventDefault();
