@@ -59,6 +59,7 @@ PAGES = (
     "/console/t/empty/stream", "/console/faults", "/console/clock", "/console/t/orders/past",
     "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
     "/console/t/orders/about", "/console/new-table", "/console/contributors", "/console/kinesis",
+    "/console/backups",
 )  # fmt: skip
 
 

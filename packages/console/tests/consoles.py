@@ -235,7 +235,7 @@ PAGES = (
     "/console/faults", "/console/clock", "/console/t/orders/past?at=now",
     "/console/t/orders/past?at=now&until=now&show=items",
     "/console/t/orders/about", "/console/new-table", "/console/contributors?table=orders",
-    "/console/kinesis",
+    "/console/kinesis", "/console/backups",
 )  # fmt: skip
 EVENTS = ("/console/requests/events", "/console/t/orders/stream/events")
 """Addresses of server-sent events."""
@@ -276,6 +276,10 @@ CHANGES: dict[str, Any] = {
     "/console/delete-table": {"table": "orders", "typed": "orders"},
     "/console/create-table": {"name": "made", "partition": "pk"},
     "/console/demo": {},
+    "/console/backups/make": {"table": "orders", "name": "nightly"},
+    "/console/backups/delete": {"arn": "arn:aws:dynamodb:us-east-1:000000000000:table/orders/backup/1"},
+    "/console/backups/restore": {"arn": "arn:none", "target": "made"},
+    "/console/backups/restore-moment": {"table": "orders", "target": "made"},
 }
 QUESTIONS: dict[str, Any] = {
     "/console/find": {"text": "orders"},

@@ -55,7 +55,8 @@ def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(browsers: Browse
         page.get_by_text("filled", exact=True).wait_for()
         assert stored(database) == ITEM | {"empty": {"S": "filled"}}
         page.get_by_role("button", name="Undo").press("Enter")
-        page.get_by_text("filled", exact=True).wait_for(state="detached")
+        page.get_by_text("Undone: the item is as it was before.").wait_for()
+        assert page.get_by_text("filled", exact=True).count() == 0
         assert stored(database) == ITEM
 
 

@@ -27,6 +27,7 @@ PAGES = (
     "/console/costs?region=eu-central-1", "/console/costs/advice", "/console/capacity",
     "/console/capacity?hours=24", "/console/costs/plans", "/console/costs/plans?place=spent/by-sk&minimum=5",
     "/console/costs/plans?minimum=5&maximum=4", "/console/costs/plans?region=eu-west-3",
+    "/console/lab",
 )  # fmt: skip
 
 

@@ -37,6 +37,17 @@ export async function send(path, body) {
   return read;
 }
 
+// What was done is said on the page that is loaded after it.
+const KEPT = "hashrange-done";
+export const later = (text) => sessionStorage.setItem(KEPT, text);
+const done = sessionStorage.getItem(KEPT);
+sessionStorage.removeItem(KEPT);
+if (done) {
+  const said = Object.assign(document.createElement("p"), { className: "notice done", role: "status", textContent: done, tabIndex: -1 });
+  (document.querySelector("main .tabs") ?? document.querySelector("main .head")).after(said);
+  said.focus();
+}
+
 // Ask whether to do something: the button names it. What deletes is red, and never what Enter does.
 export async function sure(title, act, { text = "", red = true } = {}) {
   const made = (tag, members) => Object.assign(document.createElement(tag), members);

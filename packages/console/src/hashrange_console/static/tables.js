@@ -1,21 +1,10 @@
 // Pages about tables: their forms, the demo table, and what changes by itself.
 
-import { counted, send, snippet, sure } from "./console.js";
+import { counted, later, send, snippet, sure } from "./console.js";
 
 const problem = document.getElementById("problem");
-const KEPT = "hashrange-done";
-
-// What was done is said on the page that is loaded after it.
-const done = document.getElementById("done");
-if (done && sessionStorage.getItem(KEPT)) {
-  done.textContent = sessionStorage.getItem(KEPT);
-  done.hidden = false;
-  done.focus();
-}
-sessionStorage.removeItem(KEPT);
-
 function goOn(said, href) {
-  sessionStorage.setItem(KEPT, said);
+  later(said);
   if (href) location.assign(href);
   else location.reload();
 }
