@@ -319,8 +319,25 @@ def test_a_file_is_imported_and_downloaded(browsers: Browsers) -> None:
         page.locator("tbody input[type=checkbox]").first.click()
         page.locator("summary", has_text="Download").click()
         with page.expect_download() as downloading:
-            page.get_by_role("button", name="CSV, exact").click()
+            page.get_by_role("button", name="CSV with types").click()
         assert len(downloading.value.path().read_bytes().splitlines()) == 2
+
+
+def test_the_type_of_a_column_is_chosen_before_an_import(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin) as page:
+        page.goto(admin.url + "/console/t/empty/import")
+        file = {"name": "a.csv", "mimeType": "", "buffer": b"pk,sk,size,code\np,1,5,007\n"}
+        page.get_by_label("A file").set_input_files(file)  # type: ignore[arg-type]
+        assert page.get_by_label("Type of size").input_value() == "N"
+        page.get_by_label("Type of code").select_option("number")
+        page.get_by_role("region", name="The first rows").get_by_text("7", exact=True).wait_for()
+        page.get_by_label("Type of code").select_option("text")
+        page.get_by_role("region", name="The first rows").get_by_text("007", exact=False).wait_for()
+        page.get_by_role("button", name="Import").click()
+        page.get_by_text("Done: 1 written.").wait_for()
+        key = {"pk": {"S": "p"}, "sk": {"N": "1"}}
+        item = database.execute("GetItem", {"TableName": "empty", "Key": key})["Item"]
+        assert orjson.loads(orjson.dumps(item)) == {**key, "size": {"N": "5"}, "code": {"S": "007"}}
 
 
 def test_a_log_out_ends_the_session(browsers: Browsers) -> None:
