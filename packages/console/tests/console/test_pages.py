@@ -47,6 +47,7 @@ def test_an_unknown_address_is_a_page_that_leads_on(orders: Database, browser: B
     for path in ("/console/nothing", "/console/t/orders/nothing", "/console/static/nothing"):
         status, page = browser.ask(path)
         assert (status, f"no page {path}" in page) == (404, True)
+        assert 'type="search" value=""' in page
         assert '<a class="button" href="/console">All tables</a>' in page
 
 

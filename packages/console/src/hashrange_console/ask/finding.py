@@ -62,7 +62,7 @@ async def page(view: View) -> Response:
     meaning = await _found(view, text)
     if (place := _only(meaning)) is not None:
         return RedirectResponse(place.href, 303, looks.HEADERS)
-    return await looks.page("ask/found.html", view=view, text=text, meaning=meaning)
+    return await looks.page("ask/found.html", view=view, searched=text, meaning=meaning)
 
 
 async def find(view: View) -> Response:

@@ -39,7 +39,7 @@ class Estimate:
 async def of_query(view: View, source: TableOrIndex, request: dict[str, Any]) -> Estimate:
     """The cost of a Query, whose items are counted. Raises `Refused`."""
     condition = request["KeyConditionExpression"]
-    sent = {name: request[name] for name in _KEPT if name in request}
+    sent: dict[str, Any] = {name: request[name] for name in _KEPT if name in request}
     # (a request must use all names and values that it has)
     used = re.findall(r"[#:]\w+", condition)
     for member in ("ExpressionAttributeNames", "ExpressionAttributeValues"):

@@ -10,7 +10,7 @@ CSV with types, from which items are imported again, has none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -144,7 +144,7 @@ def _typed(value: Value | None) -> str:
     return "" if value is None else csv_types.write(value)
 
 
-def _csv_lines(fields: dict[str, Callable[[Value | None], str]], items: list[Item]) -> bytes:
+def _csv_lines(fields: Mapping[str, Callable[[Value | None], str]], items: list[Item]) -> bytes:
     return _csv([[field(item.get(name)) for name, field in fields.items()] for item in items])
 
 

@@ -28,7 +28,8 @@ function begin(form) {
     const search = field.value.trim().toLowerCase();
     for (const row of rows) row.hidden = !row.dataset.name.toLowerCase().includes(search);
     if (rows.length || !places) return;
-    const fitting = search ? places.filter(({ title }) => title.toLowerCase().includes(search)) : [];
+    const at = ({ title }) => title.toLowerCase().indexOf(search);
+    const fitting = search ? places.filter((place) => at(place) >= 0).sort((one, other) => at(one) - at(other)) : [];
     list.replaceChildren(...fitting.slice(0, PLACES_MAX).map(({ title, href, what }) => {
       const row = document.createElement("li");
       const link = Object.assign(document.createElement("a"), { href, textContent: title });
