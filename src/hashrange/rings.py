@@ -302,7 +302,7 @@ _PUBLIC: Final = (
     "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
     "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable",
     "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
-    "interchange.csv_files", "interchange.descriptions", "interchange.dynamodb_json",
+    "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.dynamodb_json",
     "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
     "observing.patterns", "operations", "operations.backups.recovery", "operations.context",
     "operations.policies.documents", "operations.policies.operators",

@@ -18,6 +18,7 @@ RING: Final = Ring(
     },
     serving="hashrange_access.commands.serving:PART",
     endpoints="hashrange_access.admin:ENDPOINTS",
+    pages="hashrange_access.pages:PAGES",
     parts={"judging": "hashrange_access.judging.judging:Judging"},
     testing={"policy": "hashrange_access.testing:policy"},
     forms="hashrange_access.sts.service:answered",

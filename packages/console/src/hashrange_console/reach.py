@@ -68,6 +68,11 @@ class View:
         return bool(self.request.app.state.door.read_only) or is_read_only(session_of(self.request))
 
     @property
+    def administers(self) -> bool:
+        """Whether the session was opened by an administrator."""
+        return console(self.request).entry.administers(session_of(self.request))
+
+    @property
     def banner(self) -> str:
         """The text that every page shows on a red strip, "" for none."""
         return console(self.request).banner

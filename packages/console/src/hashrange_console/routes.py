@@ -19,7 +19,7 @@ from hashrange import limits
 from hashrange.server.admin.application import Endpoint, json, read_body, role_of, subject_of
 from hashrange.server.admin.data import READ_ONLY
 from hashrange.server.admin.guard import BY, SIGNER
-from hashrange.server.admin.roles import NOBODY, READ
+from hashrange.server.admin.roles import ADMIN, NOBODY, READ
 from hashrange_console import ask, entities, items, live, looks, past, tables
 from hashrange_console.pages import Action, Answer, Page, Part, of_rings
 from hashrange_console.reach import Refused, View, console, cookie_of, session_of
@@ -111,7 +111,8 @@ async def _link(request: Request) -> Response:
         gate = subject.database.observers.gate
         return operator is None or (gate is not None and gate.still_operates(operator))
 
-    link = console(request).entry.link(read_only=role_of(request) == READ, counts=counts)
+    role = role_of(request)
+    link = console(request).entry.link(read_only=role == READ, is_admin=role == ADMIN, counts=counts)
     return json({"link": f"/console?token={link}"})
 
 
