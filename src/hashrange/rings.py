@@ -68,7 +68,7 @@ class Ring:
     options: the names of these options, for a server that cannot load them: it does not start with one.
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
     endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
-    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [lab]
+    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab]
     paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
     metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families. [lab]
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [access, lab]
@@ -310,7 +310,7 @@ _PUBLIC: Final = (
     "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
     "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable",
     "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
-    "interchange.csv_files", "interchange.descriptions", "interchange.dynamodb_json",
+    "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.dynamodb_json",
     "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
     "observing.patterns", "operations", "operations.backups.recovery", "operations.context",
     "operations.policies.documents", "operations.policies.operators",
@@ -351,13 +351,13 @@ HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
-    ), ("/access-keys",)),
+    ), ("/access-keys", "/console/access")),
     "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/console-link")),
     "lab": Home(_WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     ), (
         "/costs", "/heat", "/lab", "/recording",
-        "/console/capacity", "/console/costs", "/console/heat",
+        "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (

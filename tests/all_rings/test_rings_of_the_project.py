@@ -7,6 +7,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -111,6 +112,16 @@ def test_rings_import_each_other_only_where_pages_need_the_console() -> None:
         for other in re.findall(r"^\s*(?:from|import) (hashrange_\w+)", path.read_text("utf-8"), re.M):
             if other != own:
                 found.add((path.relative_to(ROOT).parts[1:5], other))
-    assert found <= {(("lab", "src", "hashrange_lab", "pages"), "hashrange_console")}
+    assert found <= {
+        ((ring, "src", f"hashrange_{ring}", "pages"), "hashrange_console") for ring in ("access", "lab")
+    }
+
+
+def test_every_file_of_a_page_is_in_the_wheel() -> None:
+    text = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for package, patterns in text["tool"]["setuptools"]["package-data"].items():
+        for folder in ROOT.glob(f"packages/*/src/{package}"):
+            files = {path for path in folder.rglob("*") if path.suffix in (".html", ".css", ".js")}
+            assert files <= {path for pattern in patterns for path in folder.glob(pattern)}, package
 
 

@@ -110,6 +110,28 @@ def test_csv_with_options(database: Database, endpoint: str, tmp_path: Path) -> 
     assert {"pk": {"S": "y"}, "value": {"S": "2"}} in scan(database)
 
 
+def test_csv_with_types(database: Database, endpoint: str, tmp_path: Path) -> None:
+    text = b'pk,group,size,tags,note\nx,7,2.5,"[1]",3\ny,,,"{""SS"": [""a""]}",\n'
+    (tmp_path / "a.csv").write_bytes(text)
+    (tmp_path / "b.typed.csv").write_bytes(text)
+    result = run(endpoint, "music", tmp_path / "a.csv", "--types", "size=N,tags=JSON")
+    assert result.exit_code == 0, result.output
+    x, y = sorted(scan(database), key=lambda item: str(item["pk"]))
+    assert (x["size"], x["tags"]) == ({"N": "2.5"}, {"L": [{"N": "1"}]})
+    assert (x["group"], x["note"]) == ({"S": "7"}, {"S": "3"})
+    assert y == {"pk": {"S": "y"}, "tags": {"SS": ["a"]}, "note": {"S": ""}}
+    for file, options in (("a.csv", ["--types", "AUTO"]), ("b.typed.csv", [])):
+        database.execute("DeleteItem", {"TableName": "music", "Key": {"pk": {"S": "y"}}})
+        assert run(endpoint, "music", tmp_path / file, *options).exit_code == 0
+        assert sorted(scan(database), key=lambda item: str(item["pk"])) == [
+            x | {"note": {"N": "3"}},
+            {"pk": {"S": "y"}, "tags": {"SS": ["a"]}},
+        ]
+    assert run(endpoint, "music", tmp_path / "a.csv", "--types", "size=X").exit_code == 2
+    wrong = run(endpoint, "music", tmp_path / "a.csv", "--types", "note=BOOL")
+    assert "row 1: The field of note is wrong: '3' is neither true nor false" in wrong.output
+
+
 def test_impossible_imports_are_refused_before_anything_is_sent(
     database: Database, endpoint: str, tmp_path: Path
 ) -> None:

@@ -37,6 +37,8 @@ ITEM: dict[str, Any] = {
     "sets": {"M": {"s": {"SS": ["1", "x"]}, "n": {"NS": ["1", "2.5"]}, "b": {"BS": ["AA=="]}}},
     "flags": {"L": [{"BOOL": True}, {"NULL": True}, {"L": []}]},
     "long": {"S": "word " * 4_000},
+    "wide": {"M": {f"member{number}": {"S": "a value"} for number in range(9)}},
+    "blob": {"B": "AAAA" * 90},
 }
 PLACE = "/console/t/orders/item?key=" + quote(orjson.dumps(KEY))
 PAGES = (
@@ -44,7 +46,7 @@ PAGES = (
     PLACE, PLACE + "&view=json", PLACE + "&view=edit", PLACE + "&view=history", "/console/t/orders/new",
     PLACE + "&view=edit&as=json", PLACE + "&view=edit&as=dynamodb", PLACE + "&saved=2026-01-01T00:00:00.000Z",
     "/console/t/orders/new?as=dynamodb", "/console/t/orders/import",
-    "/console/t/orders?pk=a&col=text&col=sets",
+    "/console/t/orders?pk=a&col=text&col=sets", "/console/t/blobs",
     "/console/ask", "/console/ask?statement=SELECT%20*%20FROM%20orders",
     "/console/ask?statement=DELETE%20FROM%20orders", "/console/t/orders?at=1970", "/console/ask?tab=partiql",
     "/console/ask?table=orders&attr=pk&op=between&type=S&value=a&value2=b", "/console/ask?table=nothing",
@@ -57,6 +59,7 @@ PAGES = (
     "/console/t/empty/stream", "/console/faults", "/console/clock", "/console/t/orders/past",
     "/console/t/orders/past?at=now&show=items", "/console/t/empty/past",
     "/console/t/orders/about", "/console/new-table", "/console/contributors", "/console/kinesis",
+    "/console/backups",
 )  # fmt: skip
 
 
@@ -98,6 +101,12 @@ def _fill(database: Database) -> None:
     for number in range(9):
         item = {"pk": {"S": f"{'ABCDEFGHI'[number] * 2}#1"}, "sk": {"N": "1"}}
         database.execute("PutItem", {"TableName": "many", "Item": item})
+    binary = {
+        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "B"}],
+    }
+    create_table(database, "blobs", **binary)
+    database.execute("PutItem", {"TableName": "blobs", "Item": {"id": {"B": "A" * 60}}})
 
 
 def create_table(database: Database, name: str, **members: Any) -> None:
@@ -210,16 +219,43 @@ SCHEMES = ("light", "dark")
 
 
 def phone(scheme: str) -> dict[str, Any]:
-    """The options of a page on a phone."""
-    return {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}}
+    """The options of a page on a phone, which is laid out as wide as its widest part."""
+    return {"color_scheme": scheme, "viewport": {"width": 390, "height": 800}, "is_mobile": True}
+
+
+ODDITIES = """(width) => {
+  const found = [];
+  const root = document.documentElement;
+  const end = document.querySelector("main").getBoundingClientRect().bottom + scrollY;
+  const wide = Math.max(innerWidth, root.scrollWidth);
+  const high = root.scrollHeight;
+  if (wide > width) found.push(`${wide} px wide`);
+  if (high > Math.max(innerHeight, end) + 1) found.push(`${high} px high, ends at ${end}`);
+  for (const value of document.querySelectorAll(".grid tbody :is(td, th) bdi")) {
+    const cell = value.closest("td, th");
+    const room = cell.getBoundingClientRect().right;
+    const isCut = getComputedStyle(cell).textOverflow === "ellipsis";
+    if (isCut && value.getBoundingClientRect().right > room) found.push(`only "…" of ${value.textContent}`);
+  }
+  return found;
+}"""
+"""What is wrong with the layout of a page: it is wider than the window, higher than what it shows, or a cell
+has no more than an ellipsis."""
+
+
+def check_layout(page: Page, path: str) -> None:
+    """Check that a page is as wide as the window and as high as what it shows, with values in its grids."""
+    assert page.viewport_size is not None
+    assert page.evaluate(ODDITIES, page.viewport_size["width"]) == [], path
 
 
 def check_page(page: Page, path: str, scheme: str) -> None:
     """Check that an open page is accessible, and fits the window."""
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    check_layout(page, path)
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert not page.evaluate("window.broken"), path
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    check_layout(page, path)
     page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
     assert _violations(page, scheme) == [], path
 
@@ -260,7 +296,7 @@ def check_long(page: Page, path: str) -> None:
     """Check that nothing on an open page sticks out."""
     page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
     assert page.evaluate(OUTSIDE) == [], path
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    check_layout(page, path)
 
 
 def fill_with_long(database: Database) -> None:

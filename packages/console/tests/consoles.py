@@ -220,7 +220,7 @@ def parsed(page: str) -> Fields:
 
 
 PAGES = (
-    "/console", "/console?q=ord", "/console/t/orders", "/console/t/orders?index=by-kind&pk=x", ITEM,
+    "/console", "/console/t/orders", "/console/t/orders?index=by-kind&pk=x", ITEM,
     ITEM + "&view=json", ITEM + "&view=dynamodb", ITEM + "&view=edit", ITEM + "&view=history",
     ITEM + "&view=edit&as=json", ITEM + "&view=edit&as=dynamodb&on=empty", ITEM + "&saved=now",
     "/console/t/orders/new", "/console/t/orders/new?as=json", "/console/t/orders/import",
@@ -235,11 +235,12 @@ PAGES = (
     "/console/faults", "/console/clock", "/console/t/orders/past?at=now",
     "/console/t/orders/past?at=now&until=now&show=items",
     "/console/t/orders/about", "/console/new-table", "/console/contributors?table=orders",
-    "/console/kinesis",
+    "/console/kinesis", "/console/backups",
 )  # fmt: skip
 EVENTS = ("/console/requests/events", "/console/t/orders/stream/events")
 """Addresses of server-sent events."""
-DOWNLOADS = ("/console/t/orders/export?format=csv", "/console/t/orders/export?format=dynamodb&pk=a")
+DOWNLOADS = ("/console/t/orders/export?format=csv", "/console/t/orders/export?format=dynamodb&pk=a",
+             "/console/places")  # fmt: skip
 CHANGES: dict[str, Any] = {
     "/console/save": {"table": "orders", "edited": '{"pk": {"S": "new"}, "sk": {"N": "1"}}'},
     "/console/delete": {"table": "orders", "shown": orjson.dumps(EVERY_TYPE).decode()},
@@ -275,6 +276,10 @@ CHANGES: dict[str, Any] = {
     "/console/delete-table": {"table": "orders", "typed": "orders"},
     "/console/create-table": {"name": "made", "partition": "pk"},
     "/console/demo": {},
+    "/console/backups/make": {"table": "orders", "name": "nightly"},
+    "/console/backups/delete": {"arn": "arn:aws:dynamodb:us-east-1:000000000000:table/orders/backup/1"},
+    "/console/backups/restore": {"arn": "arn:none", "target": "made"},
+    "/console/backups/restore-moment": {"table": "orders", "target": "made"},
 }
 QUESTIONS: dict[str, Any] = {
     "/console/find": {"text": "orders"},

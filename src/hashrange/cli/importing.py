@@ -66,6 +66,12 @@ Examples:
 @click.option("--delimiter", default=",", show_default=True, help="The separator of a CSV's fields.")
 @click.option("--header", help="The names of a CSV's columns, with the same separator, if no line has them.")
 @click.option(
+    "--types",
+    help="The types of a CSV's columns: size=N,done=BOOL with S, N, BOOL, JSON or AUTO (as it looks), "
+    "or one of them for all. Without it they are texts; in a file whose name ends with .typed.csv, as they "
+    "look. Key attributes have the types of the table.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Read the files and report what is wrong with them; put nothing."
 )
 def command(
@@ -76,6 +82,7 @@ def command(
     format_: str | None,
     delimiter: str,
     header: str | None,
+    types: str | None,
     dry_run: bool,
 ) -> None:
     """Put the items of FILES into TABLE, which must exist. Existing items with the same keys are replaced.
@@ -89,12 +96,13 @@ def command(
     for file in files:
         _check_compression(file)
     sending = _Sending(connect_loudly(endpoint_url, region).dynamodb, table, dry_run)
-    columns = sending.columns(delimiter, header)
+    columns = sending.columns(delimiter, header, *_types_of(types))
     size = sum(file.stat().st_size for file in files)
     try:
         with bar(table, size) as progress:
             for file, of_file in zip(files, formats, strict=True):
-                _send_file(file, of_file, columns, sending, progress)
+                own = columns._replace(rest="AUTO") if types is None and _is_typed(file) else columns
+                _send_file(file, of_file, own, sending, progress)
             sending.flush()
     except KeyboardInterrupt:
         reached = f"up to {sending.reached}" if sending.reached else "none of the first batch"
@@ -125,6 +133,24 @@ def _format_of(file: Path, option: str | None) -> Format:
     if format_ is None:
         raise click.UsageError(f"{file} does not say its format; give --format.")
     return cast("Format", format_)
+
+
+def _types_of(option: str | None) -> tuple[dict[str, str], str]:
+    """The types of some columns, and that of the others."""
+    from hashrange.interchange.csv_types import KINDS
+
+    named = dict(pair.rpartition("=")[::2] for pair in (option or "S").split(","))
+    for kind in named.values():
+        if kind not in KINDS:
+            raise click.UsageError(f"--types knows {', '.join(KINDS)}, and not {kind!r}.")
+    rest = named.pop("", "S")
+    return named, rest
+
+
+def _is_typed(file: Path) -> bool:
+    from hashrange.interchange.csv_types import TYPED_SUFFIX
+
+    return file.name.lower().removesuffix(".gz").removesuffix(".zst").endswith(TYPED_SUFFIX)
 
 
 def _check_compression(file: Path) -> None:
@@ -194,13 +220,14 @@ class _Sending:
         self.reached = ""
         """The row up to which all items were sent."""
 
-    def columns(self, delimiter: str, header: str | None) -> Columns:
+    def columns(self, delimiter: str, header: str | None, kinds: dict[str, str], rest: str) -> Columns:
         """How to read CSV files for the table."""
         from hashrange.interchange.csv_files import Columns
 
         key = {attribute.name for attribute in self._key.attributes()}
         names = tuple(header.split(delimiter)) if header else None
-        return Columns(delimiter, names, self._types, frozenset(self._types) - key)
+        optional = frozenset(self._types) - key
+        return Columns(delimiter, names, self._types, optional, kinds, rest)
 
     def put(self, where: str, item: dict[str, Any]) -> None:
         """Send an item, with the next batch."""

@@ -4,6 +4,7 @@
     lines          lines of a stream, each of bounded length
     dynamodb_json  an item a line: {"Item": {"id": {"S": "x"}}}
     csv_files      a line of names, then an item a line
+    csv_types      the types of a CSV's columns
     ion            an item a line, as Amazon Ion in text
     ion_text       the text form of Ion
     item_files     the items of a file in JSON, by the form of its content

@@ -1,9 +1,9 @@
 """CSV: one item per line. The columns are named by the header, or by the request's HeaderList.
 
 Key attributes of the table and of its indexes have the types that the table gives them; all other attributes
-are texts. A quoted field may hold delimiters, line ends and doubled quotes (RFC 4180). An empty field is an
-empty text, except in a column of an index's key, where the item lacks the attribute, because the key of an
-index cannot be empty [assumed].
+are texts, unless the caller gives their columns types (`csv_types`). A quoted field may hold delimiters, line
+ends and doubled quotes (RFC 4180). An empty field is an empty text, except in a column of an index's key,
+where the item lacks the attribute, because the key of an index cannot be empty [assumed].
 
 Source: Developer Guide, "Amazon S3 import formats for DynamoDB", CSV; API reference, CsvOptions.
 """
@@ -13,8 +13,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from hashrange.interchange import csv_types
 from hashrange.interchange.lines import LINE_BYTES_MAX
 from hashrange.interchange.rows import Bad
 from hashrange.values import Item
@@ -32,13 +34,16 @@ class Columns(NamedTuple):
     """How the rows of the files of an import are read.
 
     `header` are the names of the columns, or None if each object begins with them. `types` are the types of
-    key attributes; `optional` are the key attributes that an item may lack.
+    key attributes; `optional` are the key attributes that an item may lack. `kinds` are the types of other
+    columns, as `csv_types` has them, and `rest` is that of columns which are not among them.
     """
 
     delimiter: str
     header: tuple[str, ...] | None
     types: Mapping[str, str]
     optional: frozenset[str]
+    kinds: Mapping[str, str] = MappingProxyType({})
+    rest: str = "S"
 
 
 def joined(lines: Iterator[tuple[bytes | None, int]]) -> Iterator[tuple[bytes | None, int]]:
@@ -139,6 +144,14 @@ def read(row: bytes, header: tuple[str, ...], columns: Columns) -> Item | Bad:
     types, optional = columns.types, columns.optional
     item: Item = {}
     for name, field in zip(header, row_fields, strict=True):
-        if field or name not in optional:
-            item[name] = {types.get(name, "S"): field}
+        if name in types:
+            if field or name not in optional:
+                item[name] = {types[name]: field}
+            continue
+        try:
+            value = csv_types.read(field, columns.kinds.get(name, columns.rest))
+        except ValueError as error:
+            return Bad(f"The field of {name} is wrong: {error}")
+        if value is not None:
+            item[name] = value
     return item

@@ -103,12 +103,13 @@ def item_of(item: Any) -> Item:
     """The item of a mapping, plain or in DynamoDB's JSON. Raises NoItem."""
     if not isinstance(item, Mapping):
         raise NoItem(f"an item is an object, not {item!r}")
-    if item and all(map(_is_typed, item.values())):
+    if item and all(map(is_typed, item.values())):
         return dict(item)
     return {str(name): typed(value) for name, value in item.items()}
 
 
-def _is_typed(value: Any) -> bool:
+def is_typed(value: Any) -> bool:
+    """Whether a value is an attribute value in DynamoDB's JSON."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return False
     ((kind, content),) = value.items()

@@ -12,6 +12,7 @@
     sts            roles and sessions for programs: STS, as far as they need it
     judging        DynamoDB's requests as actions on resources, and the decision whether they are allowed
     admin          access keys on the admin plane
+    pages          the page of the console about access
     commands       `audit`, `key`, `policy`, and the options of `serve`
     testing        policies in tests
     ring           what access adds to Hashrange

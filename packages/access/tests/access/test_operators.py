@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import http.client
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +27,8 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange_access.commands.serving import opened_log
 from hashrange_access.judging.gate import Gate
 from hashrange_access.judging.judging import guard
+from hashrange_access.keys import sealing
+from hashrange_access.keys.keyring import Keyring
 from hashrange_access.users import UsersError, read
 
 TOKEN = "0123456789abcdef"
@@ -256,6 +259,32 @@ def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, s
     assert plane.send("POST", "/console/faults/add", change, json)[0] == status
     forged = {"Cookie": cookie["Cookie"].replace("read.", "")}
     assert plane.send("GET", "/console", b"", forged)[0] == (401 if name == "reader" else 200)
+
+
+def test_only_an_administrator_sees_and_changes_keys_in_the_console(plane: Plane) -> None:
+    gate = plane.database.observers.gate
+    assert isinstance(gate, Gate)
+    now = SystemClock().now
+    gate.keyring = Keyring(plane.database.engine, sealing.in_memory(os.urandom), gate.directory, now)
+    key, secret = gate.keyring.create("nobody", None, None)
+
+    def status_of_key() -> str:
+        assert gate.keyring is not None
+        return str(gate.keyring.overview()[0]["status"])
+
+    for name in ("reader", "writer", "boss"):
+        cookie = {"Cookie": session_of(plane, plane.ask(name, "POST", "/console-link", {})[1]["link"])}
+        page = plane.send("GET", "/console/access", b"", cookie)[1]
+        assert (key.id.encode() in page, secret.encode() in page) == (name == "boss", False)
+        body = orjson.dumps({"id": key.id})
+        json = cookie | {"Content-Type": "application/json"}
+        answer = plane.send("POST", "/console/access/key", body, json)
+        assert answer[0] == {"reader": 403, "writer": 400, "boss": 200}[name]
+        assert status_of_key() == ("disabled" if name == "boss" else "enabled")
+    body = orjson.dumps({"id": key.id, "enable": "yes"})
+    assert plane.send("POST", "/console/access/key", body, json)[0] == 200
+    assert status_of_key() == "enabled"
+    assert plane.send("POST", "/console/access/key", orjson.dumps({"id": "none"}), json)[0] == 400
 
 
 @pytest.mark.parametrize("change", ["deleted", "another secret", "expired", "another role", "no role"])

@@ -35,12 +35,14 @@ def _always() -> bool:
 
 @dataclass(slots=True)
 class _Pass:
-    """A link or a session. `counts`: whether the key still counts that asked for the link."""
+    """A link or a session. `counts`: whether the key still counts that asked for the link. `is_admin`: who
+    asked for it has the role of an administrator."""
 
     value: str
     made: float
     used: float
     counts: Callable[[], bool]
+    is_admin: bool
 
 
 class Entry:
@@ -55,10 +57,12 @@ class Entry:
         self._links: list[_Pass] = []
         self._sessions: list[_Pass] = []
 
-    def link(self, *, read_only: bool = False, counts: Callable[[], bool] = _always) -> str:
-        """A new token for a link. `read_only`: whoever uses it may change nothing. `counts`: whether the key
-        that asks for the link still counts."""
-        return self._new(self._links, _READ_ONLY if read_only else "", counts)
+    def link(
+        self, *, read_only: bool = False, is_admin: bool = False, counts: Callable[[], bool] = _always
+    ) -> str:
+        """A new token for a link. `read_only`: whoever uses it may change nothing. `is_admin`: also what only
+        administrators may do. `counts`: whether the key that asks for the link still counts."""
+        return self._new(self._links, _READ_ONLY if read_only else "", counts, is_admin)
 
     def redeem(self, token: str) -> str | None:
         """The session for a token, which is used up; None if the token is not valid."""
@@ -66,10 +70,10 @@ class Entry:
         if link is not None:
             self._links.remove(link)
             mark = _READ_ONLY if is_read_only(link.value) else ""
-            return self._new(self._sessions, mark, link.counts)
+            return self._new(self._sessions, mark, link.counts, link.is_admin)
         if not self._token or not _same(self._token, token):
             return None
-        return self._new(self._sessions, "", _always)
+        return self._new(self._sessions, "", _always, True)
 
     def knows(self, session: str, *, uses: bool = True) -> bool:
         """Whether a browser with this session may use the console. `uses`: it does so now."""
@@ -84,9 +88,14 @@ class Entry:
         if known is not None:
             self._sessions.remove(known)
 
-    def _new(self, passes: list[_Pass], mark: str, counts: Callable[[], bool]) -> str:
+    def administers(self, session: str) -> bool:
+        """Whether a browser with this session may do what only administrators may."""
+        known = self._known(self._sessions, session)
+        return known is not None and known.is_admin
+
+    def _new(self, passes: list[_Pass], mark: str, counts: Callable[[], bool], is_admin: bool) -> str:
         now = self._now()
-        passes.append(_Pass(mark + secrets.token_urlsafe(_BYTES), now, now, counts))
+        passes.append(_Pass(mark + secrets.token_urlsafe(_BYTES), now, now, counts, is_admin))
         del passes[:-PASSES_MAX]
         return passes[-1].value
 
@@ -121,7 +130,7 @@ def console_of(door: Door) -> Console:
 
 def link_to(admin: Admin) -> str:
     """A new link to the console of a server, which can be used once."""
-    return f"{admin.url}/console?token={console_of(admin.door).entry.link()}"
+    return f"{admin.url}/console?token={console_of(admin.door).entry.link(is_admin=True)}"
 
 
 def is_read_only(value: str) -> bool:

@@ -109,10 +109,18 @@ _OWN: tuple[Section, ...] = (
         (
             Tab("requests", "Requests", "/console/requests"),
             Tab("stream", "Streams", "/console/streams"),
-            Tab("kinesis", "Kinesis", "/console/kinesis"),
             Tab("contributors", "Contributors", "/console/contributors"),
+        ),
+    ),
+    Section(
+        "server",
+        "Server",
+        "/console/backups",
+        (
+            Tab("backups", "Backups", "/console/backups"),
             Tab("faults", "Faults", "/console/faults"),
             Tab("clock", "Clock", "/console/clock"),
+            Tab("kinesis", "Kinesis", "/console/kinesis"),
         ),
     ),
 )

@@ -68,9 +68,28 @@ class View:
         return bool(self.request.app.state.door.read_only) or is_read_only(session_of(self.request))
 
     @property
+    def administers(self) -> bool:
+        """Whether the session was opened by an administrator."""
+        return console(self.request).entry.administers(session_of(self.request))
+
+    @property
     def banner(self) -> str:
         """The text that every page shows on a red strip, "" for none."""
         return console(self.request).banner
+
+    @property
+    def theme(self) -> str:
+        """The colours that the browser asks for: `light`, `dark`, or "" for those of its system."""
+        return self._setting("theme", ("light", "dark"))
+
+    @property
+    def times(self) -> str:
+        """The times that the browser asks for: `local`, or "" for UTC."""
+        return self._setting("times", ("local",))
+
+    def _setting(self, name: str, values: tuple[str, ...]) -> str:
+        given = self.request.cookies.get(f"hashrange-{name}", "")
+        return given if given in values else ""
 
     @property
     def endpoint(self) -> str:

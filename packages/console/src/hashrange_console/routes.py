@@ -19,7 +19,7 @@ from hashrange import limits
 from hashrange.server.admin.application import Endpoint, json, read_body, role_of, subject_of
 from hashrange.server.admin.data import READ_ONLY
 from hashrange.server.admin.guard import BY, SIGNER
-from hashrange.server.admin.roles import NOBODY, READ
+from hashrange.server.admin.roles import ADMIN, NOBODY, READ
 from hashrange_console import ask, entities, items, live, looks, past, tables
 from hashrange_console.pages import Action, Answer, Page, Part, of_rings
 from hashrange_console.reach import Refused, View, console, cookie_of, session_of
@@ -49,8 +49,10 @@ def shown(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
         try:
             return await answer(view)
         except Refused as error:
-            status = 404 if error.code == "ResourceNotFoundException" else 400
-            return await looks.page("problem.html", status, view=view, title="Not found", text=str(error))
+            is_missing = error.code == "ResourceNotFoundException"
+            title = "Not found" if is_missing else "This cannot be shown"
+            status = 404 if is_missing else 400
+            return await looks.page("problem.html", status, view=view, title=title, text=str(error))
 
     return endpoint
 
@@ -96,6 +98,10 @@ async def _log_out(request: Request) -> Response:
     return answer
 
 
+async def _unknown(view: View) -> Response:
+    raise Refused(f"The console has no page {view.request.url.path}.", "ResourceNotFoundException")
+
+
 async def _link(request: Request) -> Response:
     await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
     subject, operator = subject_of(request), request.scope.get(SIGNER)
@@ -105,7 +111,8 @@ async def _link(request: Request) -> Response:
         gate = subject.database.observers.gate
         return operator is None or (gate is not None and gate.still_operates(operator))
 
-    link = console(request).entry.link(read_only=role_of(request) == READ, counts=counts)
+    role = role_of(request)
+    link = console(request).entry.link(read_only=role == READ, is_admin=role == ADMIN, counts=counts)
     return json({"link": f"/console?token={link}"})
 
 
@@ -130,4 +137,5 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static, role=NOBODY),
     *[_endpoint(part) for package in (tables, items, ask, entities, live, past) for part in package.PARTS],
     *[_endpoint(part) for pages in of_rings() for part in pages.parts],
+    Endpoint("GET", "/console/{rest:path}", "Says that there is no such page.", shown(_unknown), role=NOBODY),
 )

@@ -72,6 +72,27 @@ def test_a_run_shows_the_items_and_what_they_did_cost(many: Database, browser: B
     assert "No items have this key" in _said(browser, _path(("pk", "=", "S", "none"), run="1"))
 
 
+def test_the_same_request_has_the_same_estimate_on_every_page(many: Database, browser: Browser) -> None:
+    pattern = r"about [\d.]+ capacity units? a page, ([\d.]+) capacity units for all"
+    statement = "/console/ask?statement=SELECT%20*%20FROM%20orders"
+    found = [re.findall(pattern, _said(browser, path)) for path in ("/console/t/orders", _path(), statement)]
+    whole = {"TableName": "orders", "ReturnConsumedCapacity": "TOTAL"}
+    paid = many.execute("Scan", whole)["ConsumedCapacity"]["CapacityUnits"]
+    assert found == [[f"{paid:g}"]] * 3
+    # A Query has its cost before it runs, on both pages.
+    planned = "/console/t/orders?pk=b&op=%3C&sk=10&plan=1"
+    for path in (planned, _path(("pk", "=", "S", "b"), ("sk", "<", "N", "10"))):
+        assert "about 1.5 capacity units for 10 items (counted" in _said(browser, path)
+    assert "Give a value for each" in _said(browser, "/console/t/orders?pk=a&pk=b&plan=1")
+
+
+def test_the_rows_of_a_statement_lead_to_their_items(orders: Database, browser: Browser) -> None:
+    page = browser.ask("/console/ask?statement=SELECT%20*%20FROM%20orders")[1]
+    [href] = re.findall(r'<th scope="row"><a href="(/console/t/orders/item[^"]+)"', page)
+    assert browser.ask(href)[0] == 200
+    assert "/item?key=" not in browser.ask("/console/ask?statement=SELECT%20pk%20FROM%20orders")[1]
+
+
 def test_the_form_keeps_what_was_given(orders: Database, browser: Browser) -> None:
     long = "v" * 3_000
     path = _path(("pk", "between", "S", "a", "<b>"), ("x.y[0]", "in", "N", "1, 2"), ("z", "=", "S", long))

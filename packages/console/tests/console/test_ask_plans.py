@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hashrange.database import Database
 from hashrange_console.ask.conditions import Condition, condition_of, path_of, shown
 from hashrange_console.ask.plans import AUTOMATIC, Plan, plan
-from hashrange_console.ask.sources import TableOrIndex, sources_of
+from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_console.reach import Refused
 
 TABLE: dict[str, Any] = {

@@ -144,7 +144,8 @@ def test_the_history_of_an_item_and_a_version_brought_back() -> None:
         with running(database, admin=admin):
             browser = opened(admin)
             said = parsed(browser.ask(ITEM + "&view=history")[1]).text
-            assert re.search(r'changed\s*"first"\s*"second"', said)
+            assert re.search(r'empty\s*"first"\s*→\s*became\s*"second"', said)
+            assert "attributes" not in said
             _, text = browser.ask(ITEM + "&view=history")
             moment = re.findall(r'data-to="([^"]+)"', text)[0]
             assert moment == "2026-01-01T00:01:00.000Z"

@@ -14,10 +14,10 @@ from consoles import Browser, opened, parsed
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.server import running
-from hashrange_console.ask.sources import TableOrIndex
 from hashrange_console.entities.graph import WIDTH, graph_of
 from hashrange_console.entities.patterns import fits, like, proposed
 from hashrange_console.entities.sampling import conditions_of, entities_of
+from hashrange_console.items.sources import TableOrIndex
 from hashrange_console.stored import EntityRule
 
 APP: dict[str, Any] = {

@@ -196,7 +196,7 @@ FORMULAS = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1", '=
 PLAIN = ("", "'=1", "a=1", " =1", '"=1"', "a\rb", "a\r\nb", "1", "{}")
 
 
-def test_a_csv_for_spreadsheets_has_no_formulas_and_the_exact_one_comes_back(
+def test_a_csv_for_spreadsheets_has_no_formulas_and_the_typed_one_comes_back(
     orders: Database, browser: Browser
 ) -> None:
     texts = [*FORMULAS, *PLAIN]
@@ -208,13 +208,52 @@ def test_a_csv_for_spreadsheets_has_no_formulas_and_the_exact_one_comes_back(
     rows = {row["sk"]: row["'=note"] for row in csv.DictReader(io.StringIO(guarded, newline=""))}
     for number, text in enumerate(texts):
         assert rows[str(-number)] == (f"'{text}" if text in FORMULAS else text)
-    _, exact = browser.ask(f"{TABLE}/export?format=csv-exact&pk=f")
-    assert "orders.csv" in (browser.last.getheader("Content-Disposition") or "")
+    _, typed = browser.ask(f"{TABLE}/export?format=csv-typed&pk=f")
+    assert "orders.typed.csv" in (browser.last.getheader("Content-Disposition") or "")
     for number in range(len(texts)):
         key = {"pk": {"S": "f"}, "sk": {"N": str(-number)}}
         orders.execute("DeleteItem", {"TableName": "orders", "Key": key})
-    assert imported(browser, exact.encode(), "x.csv", 100_000)["errors"] == []
+    assert imported(browser, typed.encode(), "x.typed.csv", 100_000)["errors"] == []
     assert sorted(scanned(orders), key=str) == sorted(before, key=str)
+
+
+def test_items_of_every_type_come_back_from_a_csv_with_types(orders: Database, browser: Browser) -> None:
+    odd: tuple[Any, ...] = (
+        *({"S": text} for text in ("1", "007", "true", "null", '"a"', "[1]", '{"S": "x"}', "{", "-", "1E+2")),
+        {"N": "1E-7"}, {"N": "-0.5"}, {"BOOL": False}, {"NULL": True}, {"B": "AAE="}, {"L": []}, {"M": {}},
+        {"M": {"S": {"S": "x"}}}, {"BS": ["AA=="]}, {"L": [{"NS": ["1"]}]},
+    )  # fmt: skip
+    for number, value in enumerate(odd):
+        put(orders, {"pk": {"S": "o"}, "sk": {"N": str(number)}, "value": value, f"rare{number}": value})
+    before = sorted(scanned(orders), key=str)
+    _, text = browser.ask(f"{TABLE}/export?format=csv-typed")
+    for item in before:
+        key = {name: item[name] for name in ("pk", "sk")}
+        orders.execute("DeleteItem", {"TableName": "orders", "Key": key})
+    assert imported(browser, text.encode(), "orders.typed.csv", 100_000)["errors"] == []
+    assert sorted(scanned(orders), key=str) == before
+
+
+def test_the_types_of_columns_are_proposed_from_a_sample(orders: Database, browser: Browser) -> None:
+    file = (
+        b"pk,sk,size,code,done,tags,name,mixed\n"
+        b'p,1,2.5,007,true,"[""a""]",ann,1\np,2,,12,false,"{""a"": 1}",bo,true\n'
+    )
+    sent = {**piece(file), "name": "x.csv"}
+    _, answer = browser.post("/console/import/preview", sent)
+    kinds = {"size": "N", "code": "S", "done": "BOOL", "tags": "JSON", "name": "S", "mixed": "AUTO"}
+    assert answer["kinds"] == kinds
+    assert 'data-kind="size"' in answer["html"]
+    # A user's own choice stays, and its problems are told.
+    _, answer = browser.post("/console/import/preview", {**sent, "layout": {"kinds": {"name": "N"}}})
+    assert "Line 2 The field of name is wrong" in " ".join(parsed(answer["html"]).text.split())
+    _, said = browser.post("/console/import", {**sent, "layout": {"kinds": kinds}})
+    assert (said["written"], said["errors"]) == (2, [])
+    found = stored(orders, {"pk": {"S": "p"}, "sk": {"N": "2"}})
+    assert found == {
+        "pk": {"S": "p"}, "sk": {"N": "2"}, "code": {"S": "12"}, "done": {"BOOL": False},
+        "tags": {"M": {"a": {"N": "1"}}}, "name": {"S": "bo"}, "mixed": {"BOOL": True},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [5, 60, 100_000])

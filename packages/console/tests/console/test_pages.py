@@ -43,6 +43,22 @@ def test_the_data_endpoint_answers_as_dynamodb_does(orders: Database, browser: B
     assert browser.post("/data/PutItem", {"TableName": "orders", "Item": EVERY_TYPE}) == (200, {})
 
 
+def test_an_unknown_address_is_a_page_that_leads_on(orders: Database, browser: Browser) -> None:
+    for path in ("/console/nothing", "/console/t/orders/nothing", "/console/static/nothing"):
+        status, page = browser.ask(path)
+        assert (status, f"no page {path}" in page) == (404, True)
+        assert 'type="search" value=""' in page
+        assert '<a class="button" href="/console">All tables</a>' in page
+
+
+def test_an_empty_table_offers_what_fills_it(orders: Database, browser: Browser) -> None:
+    assert "There are no items here" not in browser.ask("/console/t/orders")[1]
+    orders.execute("DeleteItem", {"TableName": "orders", "Key": dict(KEY)})
+    page = browser.ask("/console/t/orders")[1]
+    assert "There are no items here" in page
+    assert [page.count(f'href="/console/t/orders/{way}"') for way in ("import", "new")] == [1, 1]
+
+
 def test_the_data_endpoint_reads_the_tables_of_a_scope() -> None:
     with Database.in_memory(settings=Settings(separate_accounts=True, separate_regions=True)) as database:
         admin = bind_admin(0)

@@ -80,16 +80,23 @@ def test_a_wrong_moment_says_why(old: tuple[Database, Browser], query: str) -> N
     assert status == 400
     assert re.search(r'role="alert" id="problem">[^<]+</p>', page)
     assert 'type="range"' in page
+    typed = query.partition("&")[0].removeprefix("at=")
+    assert typed == "now" or f'name="at" value="{typed}"' in page
+    grid = old[1].ask(f"/console/t/orders?at={typed}")[1]
+    assert typed == "now" or f'name="at" value="{typed}"' in grid
+    assert "as it was at" not in grid or typed == "now"
 
 
-def test_a_table_without_recovery_says_how_to_have_a_past(database: Database, browser: Browser) -> None:
+def test_a_table_without_recovery_offers_it(database: Database, browser: Browser) -> None:
     fill(database)
     off = {"PointInTimeRecoveryEnabled": False}
     database.execute(
         "UpdateContinuousBackups", {"TableName": "orders", "PointInTimeRecoverySpecification": off}
     )
     status, page = browser.ask(PAGE)
-    assert (status, "update_continuous_backups" in page) == (200, True)
+    assert (status, 'data-post="/console/recovery"' in page) == (200, True)
+    assert browser.post("/console/recovery", {"table": "orders", "on": True, "days": ""})[0] == 200
+    assert 'type="range"' in browser.ask(PAGE)[1]
     assert browser.ask("/console/t/nothing/past")[0] == 404
 
 

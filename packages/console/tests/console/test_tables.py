@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -406,3 +407,43 @@ def test_requests_of_the_plane_are_counted_in_the_metrics(orders: Database, brow
     )
     assert "NoSuchThing" not in text
     assert 'hashrange_other_responses_total{status="400",error="UnknownOperationException"} 1' in text
+
+
+def test_a_new_table_with_what_create_table_does_not_take(database: Database, browser: Browser) -> None:
+    form = {"name": "made", "partition": "pk", "ttl": "expires_at", "recovery": True}
+    code = browser.post("/console/create-table", {**form, "preview": True})[1]["code"]
+    assert all("TimeToLive" in text or "time_to_live" in text or "time-to-live" in text for _, text in code)
+    assert browser.post("/console/create-table", form)[0] == 200
+    ttl = database.execute("DescribeTimeToLive", {"TableName": "made"})["TimeToLiveDescription"]
+    assert ttl["AttributeName"] == "expires_at"
+    assert "The past of the items is kept" in said(browser, "/console/t/made/about")
+
+
+def test_backups_are_made_restored_and_deleted(tmp_path: Path) -> None:
+    with Database.in_memory(settings=Settings(backup_dir=str(tmp_path))) as database:
+        fill(database)
+        admin = bind_admin(0)
+        with running(database, admin=admin):
+            _make_and_restore(database, opened(admin))
+
+
+def _make_and_restore(orders: Database, browser: Browser) -> None:
+    assert "There are no backups" in said(browser, "/console/backups")
+    assert browser.post("/console/backups/make", {"table": "orders", "name": "nightly"})[0] == 200
+    orders.settle()
+    page = browser.ask("/console/backups")[1]
+    [arn] = set(re.findall(r'name="arn" value="([^"]+)"', page))
+    assert re.search(r"nightly orders .* Restore", said(browser, "/console/backups"))
+    restore = {"arn": arn, "target": "again"}
+    assert "restore_table_from_backup" in str(
+        browser.post("/console/backups/restore", {**restore, "preview": True})
+    )
+    assert browser.post("/console/backups/restore", restore)[1]["href"] == "/console/t/again/about"
+    moment = {"table": "orders", "target": "before", "at": "now"}
+    assert browser.post("/console/backups/restore-moment", moment)[0] == 200
+    assert browser.post("/console/backups/restore-moment", {**moment, "at": "soon"})[0] == 400
+    orders.settle()
+    for name in ("again", "before"):
+        assert orders.execute("Scan", {"TableName": name})["Count"] == 1
+    assert browser.post("/console/backups/delete", {"arn": arn})[0] == 200
+    assert "nightly" not in said(browser, "/console/backups")

@@ -40,6 +40,7 @@ RING: Final = Ring(
         "/console/capacity",
         "/console/costs",
         "/console/heat",
+        "/console/lab",
     ),
     metrics="hashrange_lab.behaviour.metrics:families_of",
     parts={

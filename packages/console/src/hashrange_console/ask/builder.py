@@ -17,11 +17,11 @@ from starlette.responses import Response
 from hashrange_console import looks
 from hashrange_console.ask import saved, statements
 from hashrange_console.ask.conditions import OPERATORS, TYPES, Condition, condition_of, quoted
-from hashrange_console.ask.estimates import COUNTED_MAX, estimated
 from hashrange_console.ask.plans import AUTOMATIC, Plan, plan
-from hashrange_console.ask.sources import Key, TableOrIndex, sources_of
+from hashrange_console.items.estimates import COUNTED_MAX, Estimate, of_all, of_items, of_query, of_some
 from hashrange_console.items.grid import COLUMNS_MAX
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
+from hashrange_console.items.sources import Key, TableOrIndex, sources_of
 from hashrange_console.reach import Refused, View, key_of, text_of
 from hashrange_console.values import Item, cell, columns, number_columns
 
@@ -135,6 +135,15 @@ async def _fill(view: View, about: dict[str, Any], rows: list[ConditionFields]) 
     about["estimate"] = await estimated(view, made, counts=not runs)
     if runs:
         about["answer"] = await _answer(view, made, sources[0], request)
+
+
+async def estimated(view: View, made: Plan, *, counts: bool) -> Estimate:
+    """The cost of a plan. `counts`: a Query's items are counted. Raises `Refused`."""
+    if made.operation == "Scan":
+        return of_all(made.source)
+    if made.whole_key:
+        return of_items(made.source, 1)
+    return await of_query(view, made.source, made.request) if counts else of_some(made.source)
 
 
 async def _attributes(view: View, sources: list[TableOrIndex]) -> list[str]:

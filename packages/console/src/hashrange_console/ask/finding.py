@@ -1,8 +1,8 @@
-"""The query bar: says what a pasted text means here, and leads there.
+"""The search: says what a pasted text means here, and leads there.
 
 An item or a key leads to the item, or to a Query on the table or index whose key it has; an ARN or a name to
-the table; a statement to its page; other words to the tables that have them in their names, and to the
-partitions that have them as their key. At most TABLES_MAX tables are looked into.
+the table; a statement to its page; other words to the tables and pages that have them in their names, and to
+the partitions that have them as their key. At most TABLES_MAX tables are looked into.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange.server.admin.status import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
-from hashrange_console.ask.sources import TableOrIndex, sources_of
+from hashrange_console.ask.places import TABLES_MAX, pages
+from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_console.reach import Refused, View, text_of
 from hashrange_console.values import Item, cell
 
-TABLES_MAX: Final = 200
 _READINGS_MAX: Final = 40
 _EXAMPLES: Final = 5
 
@@ -62,7 +62,7 @@ async def page(view: View) -> Response:
     meaning = await _found(view, text)
     if (place := _only(meaning)) is not None:
         return RedirectResponse(place.href, 303, looks.HEADERS)
-    return await looks.page("ask/found.html", view=view, text=text, meaning=meaning)
+    return await looks.page("ask/found.html", view=view, searched=text, meaning=meaning)
 
 
 async def find(view: View) -> Response:
@@ -215,18 +215,27 @@ async def _of_words(view: View, text: str, sources: list[tuple[str, TableOrIndex
         for scope, source in tables
         if text.lower() in source.table.lower()
     ]
+    readings += [
+        Reading(place.title, "a page of the console", place.href, exact=place.title.lower() == text.lower())
+        for place in pages()
+        if len(text) > 1 and place.title.lower().startswith(text.lower())
+    ]
     for scope, source in sources:
         if len(source.partition) == 1:
             item = {source.partition[0][0]: {source.partition[0][1]: text}}
             if await _has_items(View(view.request, scope), source, item):
                 readings.append(_partition(scope, source, item))
     advice = "" if readings else _NOTHING if tables else _NO_TABLES
-    return Found("A word: a part of a table’s name, or the value of a key.", readings[:_READINGS_MAX], advice)
+    return Found(
+        "A word: a part of a name of a table or page, or the value of a key.",
+        readings[:_READINGS_MAX],
+        advice,
+    )
 
 
 _NOTHING: Final = (
-    "No table has this in its name, and no item has it as its partition key. Paste an item, a whole key, an "
-    "ARN, or a PartiQL statement."
+    "No table and no page has this in its name, and no item has it as its partition key. Paste an item, a "
+    "whole key, an ARN, or a PartiQL statement."
 )
 
 

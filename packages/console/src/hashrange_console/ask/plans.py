@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from hashrange_console.ask.conditions import Condition, Placeholders
-from hashrange_console.ask.sources import Key, TableOrIndex
+from hashrange_console.items.sources import Key, TableOrIndex
 from hashrange_console.reach import Refused
 from hashrange_console.values import Value
 

@@ -12,16 +12,17 @@ from hashrange.partiql.statements import Select
 from hashrange.server.admin.aside import aside
 from hashrange.tables.definitions import catalog
 from hashrange.tables.reads import sources
-from hashrange_console.ask import estimates
-from hashrange_console.ask.estimates import Estimate
-from hashrange_console.ask.sources import sources_of
+from hashrange_console.items import estimates
+from hashrange_console.items.estimates import Estimate
+from hashrange_console.items.sources import sources_of
 from hashrange_console.reach import Refused, View, refuse
+from hashrange_console.tables.listing import keys_of
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPlan:
     """How a SELECT reads a table or an index: one item (`get`), by queries, or by a scan; from how many
-    partitions; which attributes it compares only after reading."""
+    partitions; which attributes it compares only after reading. `keys` are those of the table."""
 
     table: str
     index: str
@@ -31,6 +32,7 @@ class StatementPlan:
     narrows: bool
     filtered: tuple[str, ...]
     estimate: Estimate | None = None
+    keys: tuple[str, ...] = ()
 
     @property
     def operation(self) -> str:
@@ -47,6 +49,7 @@ async def planned(view: View, statement: str) -> StatementPlan | None:
         described = (await view.read("DescribeTable", {"TableName": plan.table}))["Table"]
     except Refused:
         return plan
+    plan = replace(plan, keys=tuple(name for name, _, _ in keys_of(described)))
     source = next((candidate for candidate in sources_of(described) if candidate.index == plan.index), None)
     if source is None:
         return plan

@@ -13,11 +13,11 @@ from hashrange.server.admin.application import json, read_json
 from hashrange.server.admin.data import writes
 from hashrange_console import looks
 from hashrange_console.ask import saved
-from hashrange_console.ask.statement_plans import planned
+from hashrange_console.ask.statement_plans import StatementPlan, planned
 from hashrange_console.items.grid import COLUMNS_MAX
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
-from hashrange_console.reach import Refused, View
-from hashrange_console.values import cell, columns, number_columns
+from hashrange_console.reach import Refused, View, text_of
+from hashrange_console.values import Item, cell, columns, number_columns
 
 
 class Run(msgspec.Struct, forbid_unknown_fields=True):
@@ -38,9 +38,9 @@ async def page(view: View) -> Response:
         about |= {"is_write": is_write, "code": view.code("ExecuteStatement", sent)}
         if not is_write:
             try:
-                about["plan"] = await planned(view, statement)
+                about["plan"] = plan = await planned(view, statement)
                 if not view.given("plan"):
-                    about["answer"] = await _answer(view, sent)
+                    about["answer"] = await _answer(view, sent, plan)
             except Refused as error:
                 about["problem"] = str(error)
     return await looks.page("ask/statements.html", 400 if about["problem"] else 200, view=view, **about)
@@ -64,16 +64,22 @@ def _request(statement: str, start: str) -> dict[str, Any]:
     return sent
 
 
-async def _answer(view: View, sent: dict[str, Any]) -> dict[str, Any]:
+async def _answer(view: View, sent: dict[str, Any], plan: StatementPlan | None) -> dict[str, Any]:
     answer = await view.read("ExecuteStatement", sent)
     items = answer.get("Items", [])
-    names, hidden = columns(items, [], COLUMNS_MAX)
+    keys = plan.keys if plan and all(set(plan.keys) <= set(item) for item in items) else ()
+    names, hidden = columns(items, list(keys), COLUMNS_MAX)
+
+    def href(item: Item) -> str:
+        key = text_of({name: item[name] for name in keys})
+        return looks.href(f"/console/t/{plan.table}/item", key=key, scope=view.scope) if plan and keys else ""
+
     following = None
     kept = {"statement": sent["Statement"], "scope": view.scope}
     if token := answer.get("NextToken"):
         following = looks.href("/console/ask", **kept, start=token)
     return {
-        "rows": [{"href": None, "cells": [cell(item.get(name)) for name in names]} for item in items],
+        "rows": [{"href": href(item), "cells": [cell(item.get(name)) for name in names]} for item in items],
         "columns": names,
         "numbers": number_columns(items, names),
         "hidden": hidden,

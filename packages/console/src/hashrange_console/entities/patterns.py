@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from hashrange_console.ask.sources import TableOrIndex
+from hashrange_console.items.sources import TableOrIndex
 from hashrange_console.stored import EntityRule
 from hashrange_console.values import Item, Value
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from hashrange_console import looks, stored
 from hashrange_console.ask.conditions import Condition
-from hashrange_console.ask.sources import TableOrIndex, sources_of
 from hashrange_console.entities.patterns import fits, pattern_of_value, proposed
 from hashrange_console.items.requests import consumed_units
+from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_console.reach import View
 from hashrange_console.reach import text_of as key_text_of
 from hashrange_console.stored import EntityRule

@@ -8,6 +8,8 @@
     texts        items in DynamoDB's JSON
     plain        items in plain JSON
     expressions  conditions and updates
+    sources      what a request can read: tables and indexes
+    estimates    what a request will cost
     found        the items that a Query or a Scan finds
     exports      downloads
     imports      writing the items of a file

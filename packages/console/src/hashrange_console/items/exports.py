@@ -4,35 +4,42 @@ A download is written page by page while it is sent, and ends when the browser g
 
 A spreadsheet runs a cell as a formula that begins with "=" or the like, and whoever may write an item chooses
 the cell. So in a CSV for spreadsheets such a text has an apostrophe before it (OWASP, "CSV Injection"). The
-exact CSV, from which items are imported again, has none.
+CSV with types, from which items are imported again, has none.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 import orjson
 from starlette.responses import Response, StreamingResponse
 
-from hashrange.interchange import dynamodb_json
+from hashrange.interchange import csv_types, dynamodb_json
 from hashrange_console import looks
 from hashrange_console.items.found import Finding
 from hashrange_console.reach import Refused, View
 from hashrange_console.values import Item, Raw, Value, plain
 
 FORMATS: Final = {
-    "csv": "CSV for spreadsheets",
-    "csv-exact": "CSV, exact",
-    "json": "JSON lines",
-    "dynamodb": "DynamoDB JSON lines",
+    "csv": (
+        "CSV for spreadsheets",
+        "Texts that a spreadsheet would run as formulas begin with an apostrophe.",
+    ),
+    "csv-typed": (
+        "CSV with types",
+        "Texts that look like another type have quotes, so imported again the items are equal.",
+    ),
+    "json": ("JSON lines", "An item a line, with all digits. Sets and binary values lose their types."),
+    "dynamodb": ("DynamoDB JSON lines", "An item a line, with every type: to import again, here or in AWS."),
 }
+"""The formats by their names: titles, and what they write."""
 COLUMNS_MAX: Final = 10_000
 _CSV_TYPE: Final = "text/csv; charset=utf-8"
-_TYPES: Final = {"csv": _CSV_TYPE, "csv-exact": _CSV_TYPE, "json": "application/x-ndjson"}
-_ENDINGS: Final = {"csv": "csv", "csv-exact": "csv", "json": "jsonl", "dynamodb": "json"}
+_TYPES: Final = {"csv": _CSV_TYPE, "csv-typed": _CSV_TYPE, "json": "application/x-ndjson"}
+_ENDINGS: Final = {"csv": "csv", "csv-typed": "typed.csv", "json": "jsonl", "dynamodb": "json"}
 _NEED_QUOTES: Final = ',"\r\n'
 _BEGIN_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
@@ -51,9 +58,11 @@ async def download(view: View) -> Response:
     header, writer = b"", _WRITERS.get(format_)
     if writer is None:
         names = await _columns(view, finding, keys)
-        field = _exact_field if format_ == "csv-exact" else _field
-        heads = [field({"S": name}) for name in names]
-        header, writer = _csv([heads]), partial(_csv_lines, names, field)
+        if format_ == "csv":
+            heads, fields = [_field({"S": name}) for name in names], dict.fromkeys(names, _field)
+        else:
+            heads, fields = names, {name: _plain if name in finding.typed else _typed for name in names}
+        header, writer = _csv([heads]), partial(_csv_lines, fields)
     pages = _pages(finding, keys)
     # What is refused is refused here, before the download begins.
     first: list[Item] = await anext(pages, [])
@@ -117,21 +126,26 @@ def _quoted(text: str) -> str:
 
 def _field(value: Value | None) -> str:
     """A value in a CSV for spreadsheets: one that would be a formula has an apostrophe before it."""
-    text = _exact_field(value)
+    text = _plain(value)
     is_number = value is not None and "N" in value
     return f"'{text}" if text.startswith(_BEGIN_FORMULAS) and not is_number else text
 
 
-def _exact_field(value: Value | None) -> str:
-    """A value in a CSV: a text, a number and a binary value as they are, another value as plain JSON."""
+def _plain(value: Value | None) -> str:
+    """A value as a text: a text, a number and a binary value as they are, another value as plain JSON."""
     if value is None:
         return ""
     kind, inner = next(iter(value.items()))
     return str(inner) if kind in ("S", "N", "B") else orjson.dumps(_exact(plain(value))).decode()
 
 
-def _csv_lines(names: list[str], field: Callable[[Value | None], str], items: list[Item]) -> bytes:
-    return _csv([[field(item.get(name)) for name in names] for item in items])
+def _typed(value: Value | None) -> str:
+    """A value as the import reads it back by its looks."""
+    return "" if value is None else csv_types.write(value)
+
+
+def _csv_lines(fields: Mapping[str, Callable[[Value | None], str]], items: list[Item]) -> bytes:
+    return _csv([[field(item.get(name)) for name, field in fields.items()] for item in items])
 
 
 def _plain_lines(items: list[Item]) -> bytes:

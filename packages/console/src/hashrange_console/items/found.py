@@ -23,6 +23,8 @@ class Finding:
         self.index = view.given("index")
         self.own_keys: list[Key] = keys_of(described)
         self.keys: list[Key] = keys_of(described, self.index)
+        self.typed = {about["AttributeName"] for about in described["AttributeDefinitions"]}
+        """The attributes whose types the table knows: those of its keys and of its indexes' keys."""
         self.operation, self.request = asked(view, table, self.index, self.keys)
         self.request.pop("ExclusiveStartKey", None)
         self.request.pop("ReturnConsumedCapacity")

@@ -9,9 +9,11 @@ from starlette.responses import Response
 
 from hashrange_console import looks
 from hashrange_console.items.bulk import digest
+from hashrange_console.items.estimates import of_all, of_query
 from hashrange_console.items.exports import FORMATS
 from hashrange_console.items.forms import MAKES
 from hashrange_console.items.requests import OPERATORS, PAGE_ITEMS, Key, asked, consumed_units, sorts
+from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_console.reach import Refused, View, key_of, text_of
 from hashrange_console.tables.listing import indexes_of, keys_of
 from hashrange_console.values import MEMBERS, Item, Value, cell, columns, number_columns, plain_text
@@ -24,7 +26,6 @@ WHOLE_MAX: Final = 3_000
 """The most characters of a value that a cell opens to."""
 _BACK_MAX: Final = 12
 """The most earlier pages to which the address remembers the way."""
-_UNIT_BYTES: Final = 4_096
 _FIELDS: Final = ("filter", "names", "values", "order")
 
 
@@ -42,8 +43,10 @@ async def page(view: View) -> Response:
         "keys": keys,
         "operators": OPERATORS,
         "recovery": await recovery(view, table),
-        "scan_units": described["TableSizeBytes"] / _UNIT_BYTES / 2,
-        "at": view.given("at"),
+        "estimate": None,
+        "page_items": PAGE_ITEMS,
+        "at": "",
+        "at_given": view.given("at"),
         "columns_given": view.request.query_params.getlist("col"),
         "formats": FORMATS,
         "makes": MAKES,
@@ -52,12 +55,27 @@ async def page(view: View) -> Response:
         "sorts": sorts(view, sum(role == "RANGE" for _, role, _ in keys)),
         "form": {name: view.given(name) for name in _FIELDS},
     }
+    source = next(source for source in sources_of(described) if source.index == index)
+    if view.given("plan"):
+        about |= await _plan(view, source, keys)
+        return await looks.page("items/plan.html", view=view, **about)
+    about["estimate"] = None if any(about["pks"]) else of_all(source)
     try:
         about |= await _grid(view, described, index, keys, own_keys)
     except Refused as error:
         about |= {"problem": str(error), "rows": None}
         return await looks.page("items/grid.html", 400, view=view, **about)
     return await looks.page("items/grid.html", view=view, problem=None, **about)
+
+
+async def _plan(view: View, source: TableOrIndex, keys: list[Key]) -> dict[str, Any]:
+    """What the request of the form will cost, or what is wrong with it."""
+    try:
+        operation, sent = asked(view, source.table, source.index, keys)
+        estimate = await of_query(view, source, sent) if operation == "Query" else of_all(source)
+    except Refused as error:
+        return {"problem": str(error)}
+    return {"problem": "", "estimate": estimate}
 
 
 async def recovery(view: View, table: str) -> bool:
@@ -92,7 +110,6 @@ async def _grid(
     return {
         "at": at,
         "operation": operation,
-        "page_items": PAGE_ITEMS,
         # (values may be large, and other requests are not to wait for them)
         "rows": await asyncio.to_thread(rows),
         "offered": every,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +11,7 @@ from starlette.responses import Response
 
 from hashrange import limits
 from hashrange.errors import ServiceError
+from hashrange.interchange import csv_types
 from hashrange.interchange.plain_json import NoItem
 from hashrange.interchange.rows import Bad
 from hashrange.server.admin.application import json, read_json
@@ -23,6 +25,8 @@ from hashrange_console.values import NAMES, Item, cell, columns
 WORK_SECONDS: Final = 1.0
 """How long a request writes items, before it answers how far it has come."""
 PREVIEW_ROWS: Final = 10
+SAMPLE_ROWS: Final = 1_000
+"""The most rows by which the types of columns are proposed."""
 COLUMNS_MAX: Final = 24
 _CONFLICT: Final = "ConditionalCheckFailedException"
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
@@ -55,8 +59,12 @@ async def preview(view: View) -> Response:
     """The first items of a file, with their types, and what is wrong with them."""
     sent = await read_json(view.request, Piece, limits.REQUEST_BODY_BYTES_MAX)
     described = (await view.read("DescribeTable", {"TableName": sent.table}))["Table"]
-    start, rows = _begin(sent, described)
-    first = [row for _, row in zip(range(PREVIEW_ROWS), rows, strict=False)]
+    proposes = sent.is_first and not sent.layout.kinds
+    start, found = _begin(sent, described)
+    if proposes and sent.layout.format == "csv":
+        sent.layout.kinds = _proposed(sent, start, described)
+        start, found = _begin(sent, described)
+    first = list(islice(found, PREVIEW_ROWS))
     keys = keys_of(described)
     items = [row.outcome for row in first if not isinstance(row.outcome, Bad)]
     problems = [(_line(sent, start, row), why) for row in first if (why := _problem(row, keys))]
@@ -70,8 +78,23 @@ async def preview(view: View) -> Response:
         kinds={name: _kinds(items, name) for name in names},
         rows=[[cell(item.get(name)) for name in names] for item in items],
         problems=problems,
+        chosen=sent.layout.kinds,
+        offered=csv_types.KINDS,
     )
-    return json({"html": html, "rows": len(first)})
+    return json({"html": html, "rows": len(first), "kinds": sent.layout.kinds})
+
+
+def _proposed(sent: Piece, start: int, described: dict[str, Any]) -> dict[str, str]:
+    """The types of the columns of a CSV that are of no key, as its first rows look."""
+    layout = msgspec.structs.replace(sent.layout, kinds={}, rest="S")
+    found = islice(rows(layout, sent.piece[start:], sent.is_last, {}, []), SAMPLE_ROWS)
+    items = [row.outcome for row in found if not isinstance(row.outcome, Bad)]
+    keys = {definition["AttributeName"] for definition in described["AttributeDefinitions"]}
+    return {
+        name: "AUTO" if sent.layout.rest == "AUTO" else csv_types.proposed(item[name]["S"] for item in items)
+        for name in layout.header
+        if name not in keys
+    }
 
 
 async def write(view: View) -> Response:
@@ -116,7 +139,10 @@ def _begin(sent: Piece, described: dict[str, Any]) -> tuple[int, Any]:
         raise Refused("This file is compressed. Unpack it first, or use the command `hashrange import`.")
     if sent.is_first:
         try:
+            given = sent.layout
             sent.layout, start = recognised(sent.name, sent.piece, sent.table)
+            is_typed = sent.name.lower().endswith(csv_types.TYPED_SUFFIX)
+            sent.layout.kinds, sent.layout.rest = given.kinds, "AUTO" if is_typed else given.rest
         except NoItem as error:
             raise Refused(f"This file cannot be imported here: {error}.") from None
     if sent.layout.format not in FORMATS:

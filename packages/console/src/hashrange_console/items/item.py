@@ -12,7 +12,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange_console import looks
-from hashrange_console.differences import differences
+from hashrange_console.differences import changes, differences
 from hashrange_console.items.forms import FORMS, written
 from hashrange_console.items.grid import recovery
 from hashrange_console.items.requests import consumed_units
@@ -140,6 +140,10 @@ async def _history(view: View, table: str, key: Item) -> dict[str, Any]:
     name, position = view.full_name(table), view.given("next") or None
     page = await view.travel(lambda travel: travel.versions(name, key, VERSIONS_MAX, position))
     versions = page["Versions"]
+    for version, former in zip(versions, [*versions[1:], None], strict=True):
+        before = former["Item"] if former else None
+        is_unknown = version["Cause"] == "begin" or (former is None and page["Next"] is not None)
+        version["Changes"] = None if is_unknown else changes(before, version["Item"], frozenset(key))
     moments = [version["Moment"] for version in versions]
     after = view.given("after") or (moments[0] if moments else "")
     before = view.given("before") or (moments[1] if len(moments) > 1 else after)
@@ -149,6 +153,7 @@ async def _history(view: View, table: str, key: Item) -> dict[str, Any]:
             states[moment] = await _past(view, table, key, view.moment(moment)[0])
     return {
         "versions": versions,
+        "compares": bool(view.given("after") or view.given("before")),
         "before": before,
         "after": after,
         "differences": differences(states.get(before) or {}, states.get(after) or {}),

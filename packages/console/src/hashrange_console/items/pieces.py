@@ -32,12 +32,15 @@ _REQUESTS: Final = re.compile(rb'\[\s*(?:\]|\{\s*"((?:Put|Delete)Request)"\s*:)'
 
 
 class Layout(msgspec.Struct, forbid_unknown_fields=True):
-    """How a file is read; "" is found out at its beginning. `is_over`: the rest of the file is no rows."""
+    """How a file is read; "" is found out at its beginning. `is_over`: the rest of the file is no rows.
+    `kinds` are the types of a CSV's columns, and `rest` is that of the others."""
 
     format: str = ""
     delimiter: str = ""
     header: list[str] = []
     is_over: bool = False
+    kinds: dict[str, str] = {}
+    rest: str = "S"
 
 
 class FileRow(NamedTuple):
@@ -108,7 +111,8 @@ def rows(
     if not is_last:
         piece = piece[: piece.rfind(b"\n") + 1]
     if layout.format == "csv":
-        columns = Columns(layout.delimiter, None, types, frozenset(types) - set(keys))
+        optional = frozenset(types) - set(keys)
+        columns = Columns(layout.delimiter, None, types, optional, layout.kinds, layout.rest)
         yield from _csv(layout, piece, is_last, columns)
         return
     for number, (line, end) in enumerate(lines(io.BytesIO(piece), 0)):

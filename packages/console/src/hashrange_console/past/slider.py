@@ -11,7 +11,7 @@ from hashrange.server.admin.application import subject_of
 from hashrange_console.reach import Refused, View
 
 _SHORT_SECONDS: Final = 600
-_OFF: Final = "The recovery of table {} is off, so its past is not kept. UpdateContinuousBackups starts it."
+OFF: Final = "The past of this table is not kept."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ async def slider(view: View, table: str) -> Slider:
     answer = await view.read("DescribeContinuousBackups", {"TableName": table})
     recovery = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
     if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
-        raise Refused(_OFF.format(table))
+        raise Refused(OFF)
     now = subject_of(view.request).database.clock.now()
     since = recovery["EarliestRestorableDateTime"]
     moment, problem = max(float(since), now - 3_600), ""

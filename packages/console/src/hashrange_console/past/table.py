@@ -13,7 +13,7 @@ from hashrange.clock import show_moment
 from hashrange_console import looks
 from hashrange_console.differences import changes
 from hashrange_console.items.grid import COLUMNS_MAX
-from hashrange_console.past.slider import Slider, slider
+from hashrange_console.past.slider import OFF, Slider, slider
 from hashrange_console.reach import Refused, View, key_of, text_of
 from hashrange_console.tables.listing import keys_of
 from hashrange_console.values import Item, cell, columns, number_columns
@@ -27,7 +27,7 @@ async def page(view: View) -> Response:
     described = (await view.read("DescribeTable", {"TableName": table}))["Table"]
     names = [name for name, _, _ in keys_of(described)]
     about: dict[str, Any] = {"table": table, "slider": None, "problem": "", "next": None, "code": []}
-    about |= {"at": "", "until": view.given("until"), "rows": None, "items": None}
+    about |= {"at": "", "at_given": "", "until": view.given("until"), "rows": None, "items": None}
     about["shows_items"] = view.given("show") == "items"
     try:
         stands = about["slider"] = await slider(view, table)
@@ -37,8 +37,9 @@ async def page(view: View) -> Response:
         read = _items if about["shows_items"] else _differences
         about |= await read(view, table, names, stands)
     except Refused as error:
-        about["problem"] = str(error)
-    if about["slider"] is None:
+        about |= {"problem": str(error), "at_given": view.given("at")}
+    about["has_recovery"] = about["problem"] != OFF
+    if not about["has_recovery"]:
         sent = {
             "TableName": table,
             "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},

@@ -1,58 +1,6 @@
-// Pages that ask for data: the query bar, the builder, statements that change something, saved queries.
+// Pages that ask for data: the builder, statements that change something, saved queries.
 
-import { counted, send } from "./console.js";
-
-// An address has room for some 60,000 characters, so a longer text is posted.
-const ADDRESS_CHARACTERS_MAX = 10_000;
-
-for (const form of document.querySelectorAll("[data-find]")) {
-  const field = form.elements.text;
-  field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey) {
-      event.preventDefault();
-      form.requestSubmit();
-    }
-  });
-  form.addEventListener("submit", async (event) => {
-    if (field.value.length <= ADDRESS_CHARACTERS_MAX) return;
-    event.preventDefault();
-    const answer = await send("/console/find", { text: field.value });
-    if (answer) location.assign(answer.href);
-  });
-}
-
-// The plan and its code follow what the user writes: they are parts of the page that the form would open.
-const PAUSE_MILLISECONDS = 500;
-
-for (const form of document.querySelectorAll("[data-plans]")) {
-  let waiting = 0;
-  let asked = 0;
-  const plan = async () => {
-    const number = ++asked;
-    const parameters = new URLSearchParams(new FormData(form));
-    parameters.set("plan", "1");
-    let text;
-    try {
-      text = await (await fetch(`${form.action}?${parameters}`)).text();
-    } catch {
-      return;
-    }
-    if (number !== asked) return;
-    const page = new DOMParser().parseFromString(text, "text/html");
-    const parts = page.querySelectorAll("[data-follows]");
-    if (!parts.length) return;
-    parts[0].prepend(page.getElementById("problem").textContent);
-    document.querySelectorAll("[data-follows]").forEach((part, place) => {
-      const open = part.querySelector("details.code")?.open ?? false;
-      part.replaceChildren(...parts[place].childNodes);
-      for (const code of part.querySelectorAll("details.code")) code.open = open;
-    });
-  };
-  form.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(plan, PAUSE_MILLISECONDS);
-  });
-}
+import { counted, send, sure } from "./console.js";
 
 for (const form of document.querySelectorAll(".builder")) {
   // The attributes and indexes are those of the table, so another one needs another page.
@@ -124,7 +72,7 @@ for (const row of document.querySelectorAll("[data-saved]")) {
     if (name !== null && (await send("/console/saved", { name, address, before }))) location.reload();
   });
   on("[data-forget]", async () => {
-    if (!confirm(`Delete the saved query ${before}?`)) return;
+    if (!(await sure(`Delete the saved query ${before}?`, "Delete the query"))) return;
     if (await send("/console/saved/delete", { name: before })) location.reload();
   });
 }

@@ -5,6 +5,7 @@ const problem = document.getElementById("problem");
 
 // Show a problem at the top of the page; "" hides it.
 export function show(text) {
+  if (!problem) return text && alert(text);
   problem.textContent = text;
   problem.hidden = !text;
   if (text) problem.scrollIntoView({ block: "nearest" });
@@ -36,39 +37,45 @@ export async function send(path, body) {
   return read;
 }
 
-// "/" goes to the search, as long as the user does not type.
-document.addEventListener("keydown", (event) => {
-  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select")) return;
-  const field = document.querySelector("[data-slash]");
-  if (field) {
-    event.preventDefault();
-    field.focus();
-    field.select();
-  }
-});
-
-// A search filters the rows of a list. Enter opens the first one that is left, the arrow keys go through them.
-for (const field of document.querySelectorAll("[data-filters]")) {
-  const rows = [...document.querySelectorAll(`#${field.dataset.filters} tbody tr`)];
-  const links = () => rows.filter((row) => !row.hidden && row.isConnected).map((row) => row.querySelector("th a"));
-  field.addEventListener("input", () => {
-    const search = field.value.toLowerCase();
-    for (const row of rows) row.hidden = !row.dataset.name.toLowerCase().includes(search);
-  });
-  field.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !field.value || !links().length) return;
-    event.preventDefault();
-    links()[0].click();
-  });
-  document.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const place = links().indexOf(event.target);
-    if (!step || (place < 0 && event.target !== field) || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    (links()[place + step] ?? (place + step < 0 ? field : null))?.focus();
-  });
+// What was done is said on the page that is loaded after it.
+const KEPT = "hashrange-done";
+export const later = (text) => sessionStorage.setItem(KEPT, text);
+const done = sessionStorage.getItem(KEPT);
+sessionStorage.removeItem(KEPT);
+if (done) {
+  const said = Object.assign(document.createElement("p"), { className: "notice done", role: "status", textContent: done, tabIndex: -1 });
+  (document.querySelector("main .tabs") ?? document.querySelector("main .head")).after(said);
+  said.focus();
 }
+
+// Ask whether to do something: the button names it. What deletes is red, and never what Enter does.
+export async function sure(title, act, { text = "", red = true } = {}) {
+  const made = (tag, members) => Object.assign(document.createElement(tag), members);
+  const dialog = made("dialog", { ariaLabel: title });
+  const form = made("form", { method: "dialog", className: "actions" });
+  const yes = made("button", { value: "yes", textContent: act, className: red ? "deletes" : "primary" });
+  const no = made("button", { value: "", textContent: "Cancel" });
+  (red ? no : yes).autofocus = true;
+  form.append(yes, no);
+  dialog.append(made("h2", { textContent: title }), ...(text ? [made("p", { textContent: text })] : []), form);
+  document.body.append(dialog);
+  dialog.showModal();
+  await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
+  dialog.remove();
+  return dialog.returnValue === "yes";
+}
+
+// What opens below a button closes by Escape, and by a click elsewhere.
+const closeDrops = (but) => {
+  for (const drop of document.querySelectorAll(".drop[open]")) drop.open = drop.contains(but);
+};
+document.addEventListener("click", (event) => closeDrops(event.target));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const summary = document.activeElement?.closest(".drop[open]")?.querySelector("summary");
+  closeDrops(null);
+  summary?.focus();
+});
 
 // A number of things: "1 item", "2 items".
 export const counted = (number, noun) => `${number} ${noun}${Number(number) === 1 ? "" : "s"}`;

@@ -1,6 +1,6 @@
 // The single-table view: the entities that a user corrects.
 
-import { send } from "./console.js";
+import { send, sure } from "./console.js";
 
 for (const button of document.querySelectorAll("[data-records]")) {
   button.hidden = false;
@@ -42,7 +42,7 @@ for (const form of document.querySelectorAll("[data-entities]")) {
     first.before(row);
     row.querySelector("input").focus();
   });
-  form.querySelector("[data-forget]")?.addEventListener("click", () => {
-    if (confirm("Forget what was corrected, and propose the entities anew?")) keep([]);
+  form.querySelector("[data-forget]")?.addEventListener("click", async () => {
+    if (await sure("Forget what was corrected?", "Propose anew")) keep([]);
   });
 }

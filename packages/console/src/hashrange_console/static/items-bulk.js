@@ -1,36 +1,34 @@
 // Changing many items, step by step: each request works for a second at most and says how far it has come.
 
-import { post, show } from "./console.js";
+import { counted, post, show, sure } from "./console.js";
 
 const WAIT_MS = 1000;
 
-const part = document.querySelector("[data-bulk]");
-const selected = document.querySelector("[data-selected]");
-if (selected) {
-  const showCount = (count) => {
-    selected.textContent = count ? `${count} selected` : "none is selected";
-    const option = part?.querySelector("option[value=chosen]");
-    if (!option) return;
-    option.textContent = `the selected items (${count})`;
-    option.disabled = !count;
-    if (count) option.selected = true;
-    else part.querySelector("option[value=found]").selected = true;
-  };
-  document.addEventListener("chosen", (event) => showCount(event.detail));
-  showCount(document.querySelectorAll("[data-grid] tbody th input:checked").length);
-}
-if (part) begin(part);
+const chosen = () => [...document.querySelectorAll("[data-grid] tbody th input:checked")];
+const texts = [...document.querySelectorAll("[data-which]")].map((part) => [part, part.textContent]);
 
-function begin(part) {
-  const { table } = part.dataset;
-  const form = part.querySelector("form");
-  const { which, action, name, kind, text } = form.elements;
-  const progress = part.querySelector("[data-progress]");
+// The bar says what its buttons are for: the selected rows, or all that is found.
+function adapt() {
+  const count = chosen().length;
+  for (const part of document.querySelectorAll(".acts [data-found]")) part.hidden = count > 0;
+  for (const part of document.querySelectorAll(".acts [data-picked]")) part.hidden = !count;
+  for (const [part, text] of texts) part.textContent = count ? `The ${counted(count, "selected item")}` : text;
+  const said = document.querySelector(".acts b[data-picked]");
+  if (said) said.textContent = `${count} selected`;
+}
+document.addEventListener("chosen", adapt);
+adapt();
+
+for (const form of document.querySelectorAll("[data-bulk]")) begin(form);
+
+function begin(form) {
+  const { table } = form.dataset;
+  const { name, kind, text } = form.elements;
+  const progress = document.querySelector("[data-progress]");
   const bar = progress.querySelector("progress");
-  const said = part.querySelector("[data-said]");
-  const stop = part.querySelector("[data-stop]");
-  const failures = part.querySelector("[data-failures]");
-  const sure = document.getElementById("bulk-sure");
+  const said = progress.querySelector("[data-said]");
+  const stop = progress.querySelector("[data-stop]");
+  const failures = document.querySelector("[data-failures]");
   let stopped = false;
 
   // The address of the grid says what is found; its scope is added by `post`.
@@ -39,16 +37,6 @@ function begin(part) {
     for (const other of ["start", "back", "scope"]) given.delete(other);
     return `${where}?${given}`;
   };
-  const chosen = () => [...document.querySelectorAll("[data-grid] tbody th input:checked")].map(
-    (box) => ({ key: box.value, seen: box.dataset.seen }),
-  );
-  const adapt = () => {
-    for (const label of form.querySelectorAll("[data-for]")) {
-      label.hidden = !label.dataset.for.split(" ").includes(action.value);
-    }
-  };
-  action.addEventListener("change", adapt);
-  adapt();
   stop.addEventListener("click", () => (stopped = true));
 
   const ask = async (where, body) => {
@@ -73,22 +61,16 @@ function begin(part) {
     return stopped ? null : total;
   }
 
-  async function confirmed(total) {
+  // "Delete 15,252 items", "Set size of 2 items"
+  const words = (action, total) => {
     const verbs = { delete: "Delete", set: `Set ${name.value} of`, remove: `Remove ${name.value} from` };
-    sure.querySelector("h2").textContent =
-      `${verbs[action.value]} ${total.toLocaleString("en")} item${total === 1 ? "" : "s"}?`;
-    sure.returnValue = "";
-    sure.showModal();
-    await new Promise((closed) => sure.addEventListener("close", closed, { once: true }));
-    return sure.returnValue === "yes";
-  }
-  sure.querySelector("[data-sure]").addEventListener("click", () => sure.close("yes"));
-  sure.querySelector("[data-cancel]").addEventListener("click", () => sure.close(""));
+    return `${verbs[action]} ${total.toLocaleString("en")} item${total === 1 ? "" : "s"}`;
+  };
 
   const counts = { done: 0, same: 0, left: 0, failed: 0 };
-  const summary = () => {
+  const summary = (action) => {
     const words = {
-      done: action.value === "delete" ? "deleted" : "changed",
+      done: action === "delete" ? "deleted" : "changed",
       same: "were so already",
       left: "left alone, because they were changed meanwhile",
       failed: "failed",
@@ -99,9 +81,9 @@ function begin(part) {
       .join(", ");
   };
 
-  async function work(rows, total) {
-    const body = { table, action: action.value, name: name.value };
-    if (action.value === "set") body.value = { kind: kind.value, text: text.value };
+  async function work(action, rows, total) {
+    const body = { table, action, name: name.value };
+    if (action === "set") body.value = { kind: kind.value, text: text.value };
     let start = "";
     let more = true;
     while (more && !stopped) {
@@ -119,7 +101,7 @@ function begin(part) {
       more = rows ? rows.length > 0 : Boolean(start) || step.is_slow;
       bar.max = total || 1;
       bar.value = Object.values(counts).reduce((sum, number) => sum + number, 0);
-      said.textContent = summary() + (step.is_slow ? " (the table takes no more writes now; waiting)" : "");
+      said.textContent = summary(action) + (step.is_slow ? " (the table takes no more writes now; waiting)" : "");
       if (step.is_slow) await new Promise((over) => setTimeout(over, WAIT_MS));
     }
     return true;
@@ -131,25 +113,24 @@ function begin(part) {
     stopped = false;
     failures.replaceChildren();
     for (const which of Object.keys(counts)) counts[which] = 0;
-    if (which.value === "chosen" && !chosen().length) {
-      show("Select items first: by the boxes of their rows, or by Space.");
-      return;
-    }
-    const rows = which.value === "chosen" ? chosen() : null;
+    const action = event.submitter.value;
+    const boxes = chosen();
+    const rows = boxes.length ? boxes.map((box) => ({ key: box.value, seen: box.dataset.seen })) : null;
+    if (form.parentElement.open) form.parentElement.open = false;
     progress.hidden = stop.hidden = false;
     bar.removeAttribute("value");
+    said.textContent = "";
     const total = rows ? rows.length : await count();
-    if (total === null || !(await confirmed(total))) {
+    const title = total === null ? "" : words(action, total);
+    const about = "Each item is changed only if nobody changes it meanwhile.";
+    if (total === null || !(await sure(`${title}?`, title, { text: about, red: action === "delete" }))) {
       progress.hidden = true;
       return;
     }
-    const button = form.querySelector("button");
-    button.disabled = true;
-    await work(rows, total);
-    button.disabled = false;
+    await work(action, rows, total);
     stop.hidden = true;
     const reload = Object.assign(document.createElement("a"), { href: location.href, textContent: "Show the items again" });
-    said.textContent = `${stopped ? "Stopped" : "Done"}: ${summary()}. `;
+    said.textContent = `${stopped ? "Stopped" : "Done"}: ${summary(action)}. `;
     said.append(reload);
   });
 }

@@ -1,6 +1,6 @@
 // Editing an item: its forms, what a save would change, saving and deleting.
 
-import { post, send } from "./console.js";
+import { post, send, sure } from "./console.js";
 import { itemForm } from "./items-form.js";
 
 // How long the page waits after a key before it asks what would change: longer for large items.
@@ -97,19 +97,15 @@ function begin(form) {
     location.assign(done.href);
   });
 
-  const sure = document.getElementById("sure");
-  if (sure) {
-    form.querySelector("[data-delete]").addEventListener("click", () => sure.showModal());
-    sure.querySelector("[data-cancel]").addEventListener("click", () => sure.close());
-    sure.querySelector("[data-sure]").addEventListener("click", async () => {
-      sure.close();
-      const done = await send("/console/delete", { table, shown });
-      if (!done) return;
-      saved = text();
-      keep({ href: done.href, table, before: shown, after: "" });
-      location.assign(done.href);
-    });
-  }
+  form.querySelector("[data-delete]")?.addEventListener("click", async () => {
+    const key = document.querySelector(".item-key").textContent.replaceAll(/\s+/g, " ").trim();
+    if (!(await sure("Delete this item?", "Delete the item", { text: key }))) return;
+    const done = await send("/console/delete", { table, shown });
+    if (!done) return;
+    saved = text();
+    keep({ href: done.href, table, before: shown, after: "" });
+    location.assign(done.href);
+  });
   if (form.dataset.on !== undefined || mode === "form") rows?.focus(form.dataset.on);
 }
 

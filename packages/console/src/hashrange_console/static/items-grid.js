@@ -7,8 +7,14 @@ const grid = document.querySelector("[data-grid]");
 if (grid) useKeys(grid);
 
 function useKeys(grid) {
-  const links = [...grid.querySelectorAll("tbody th a")];
-  const boxes = [...grid.querySelectorAll("tbody th input")];
+  let links = [];
+  let boxes = [];
+  const look = () => {
+    links = [...grid.querySelectorAll("tbody th a")];
+    boxes = [...grid.querySelectorAll("tbody th input")];
+  };
+  look();
+  grid.addEventListener("sorted", look);
   const all = grid.querySelector("[data-all]");
   const focused = () => links.findIndex((link) => link.closest("tr").contains(document.activeElement));
   const partition = document.querySelector("form.query [name=pk]");
@@ -38,8 +44,9 @@ function useKeys(grid) {
 
   all.hidden = false;
   all.addEventListener("change", () => range(0, boxes.length - 1, all.checked));
-  for (const [place, box] of boxes.entries()) {
+  for (const box of boxes) {
     box.addEventListener("click", (event) => {
+      const place = boxes.indexOf(box);
       if (event.shiftKey) range(anchor, place, box.checked);
       else mark(place, box.checked);
       anchor = place;

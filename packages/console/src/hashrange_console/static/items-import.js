@@ -38,6 +38,7 @@ function begin(form) {
   let stopped = false;
   let running = false;
   let chosen = null;
+  let kinds = {};
 
   const piece = async (file, place, size, layout) => ({
     table,
@@ -61,14 +62,26 @@ function begin(form) {
     if (given !== form.elements.file.files[0]) return;
     if (!file) return show(`${given.name} is damaged: it cannot be unpacked.`);
     chosen = file;
+    kinds = {};
+    await look(file);
+  });
+  async function look(file) {
     for (let size = PIECE_BYTES; ; size *= 4) {
-      const done = await send("/console/import/preview", await piece(file, 0, size, {}));
+      const done = await send("/console/import/preview", await piece(file, 0, size, { kinds }));
       if (!done) return;
       if (!done.rows && size < file.size && size < PIECE_BYTES_MAX) continue;
       preview.innerHTML = done.html;
+      kinds = done.kinds;
       start.disabled = !done.rows;
       return;
     }
+  }
+  // Another type of a column: the rows are shown as they are read then.
+  preview.addEventListener("change", async (event) => {
+    const name = event.target.dataset.kind;
+    kinds = { ...kinds, [name]: event.target.value };
+    await look(chosen);
+    preview.querySelector(`[data-kind="${CSS.escape(name)}"]`)?.focus();
   });
 
   stop.addEventListener("click", () => (stopped = true));
@@ -95,7 +108,7 @@ function begin(form) {
     let place = 0;
     let lines = 0;
     let size = PIECE_BYTES;
-    let layout = {};
+    let layout = { kinds };
     while (!stopped) {
       const { read, problem } = await post("/console/import", await piece(file, place, size, layout));
       if (problem) {
@@ -143,6 +156,8 @@ function begin(form) {
     stop.hidden = true;
     start.disabled = false;
     const rest = counts.errors > ERRORS_MAX ? ` The first ${ERRORS_MAX} errors are shown.` : "";
-    said.textContent = `${all ? "Done" : "Stopped"}: ${summary()}.${rest}`;
+    said.textContent = `${all ? "Done" : "Stopped"}: ${summary()}.${rest} `;
+    said.append(Object.assign(document.createElement("a"), { href: form.dataset.items, textContent: "Show the items" }));
+    said.lastChild.focus();
   });
 }

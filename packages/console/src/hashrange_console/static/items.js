@@ -1,6 +1,6 @@
 // Pages of items: the form of the grid, the tree of an item, bringing back, undoing what was saved.
 
-import { send } from "./console.js";
+import { later, send, sure } from "./console.js";
 
 for (const field of document.querySelectorAll("select[data-submits]")) {
   // The fields of the keys are those of another index, so their values do not go along.
@@ -21,11 +21,13 @@ for (const [place, field] of document.querySelectorAll("select[name=op]").entrie
 
 for (const button of document.querySelectorAll("[data-undo]")) {
   button.addEventListener("click", async () => {
-    if (!confirm(`Bring back the item as it was at ${button.dataset.to}?`)) return;
+    if (!(await sure(`Bring back the item as it was at ${button.dataset.to}?`, "Bring back", { red: false }))) return;
     // (a key holds its numbers as text, so parsing it is exact)
     const key = JSON.parse(button.dataset.key);
     const done = await send("/console/undo", { table: button.dataset.table, key, to: button.dataset.to });
-    if (done) location.assign(done.href);
+    if (!done) return;
+    later(`The item is as it was at ${button.dataset.to}.`);
+    location.assign(done.href);
   });
 }
 
@@ -34,7 +36,9 @@ for (const notice of document.querySelectorAll("[data-saved]")) {
     const { table, saved } = notice.dataset;
     const key = JSON.parse(notice.dataset.key);
     const done = await send("/console/undo-save", { table, key, since: saved });
-    if (done) location.assign(done.href);
+    if (!done) return;
+    later("Undone: the item is as it was before.");
+    location.assign(done.href);
   });
 }
 
@@ -63,6 +67,7 @@ if (last && !document.querySelector("[data-saved]")) {
     const done = await send(path, body);
     if (!done) return;
     sessionStorage.removeItem("last change");
+    later(before ? "Undone: the item is as it was before." : "Undone: the item is deleted again.");
     location.assign(done.href);
   });
 }

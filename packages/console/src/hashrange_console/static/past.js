@@ -1,6 +1,6 @@
 // The slider over the past, and bringing items back.
 
-import { counted, send } from "./console.js";
+import { counted, send, sure } from "./console.js";
 
 const DELAY_MILLISECONDS = 250;
 
@@ -83,16 +83,11 @@ async function ask(bar) {
   const tried = await send("/console/past/try", body);
   if (!tried) return;
   const { restored, deleted, unchanged } = tried.counts;
-  const sure = document.getElementById("sure");
-  sure.querySelector("[data-said]").textContent =
-    `As of ${tried.at}: ${restored} would be written back, ${deleted} deleted, ${unchanged} stay as they are.`;
-  sure.querySelector("[data-cancel]").onclick = () => sure.close();
-  sure.querySelector("[data-sure]").onclick = async () => {
-    sure.close();
-    const done = await send("/console/past/back", body);
-    if (done) location.assign(done.href);
-  };
-  sure.showModal();
+  const text = `As of ${tried.at}: ${restored} would be written back, ${deleted} deleted, ${unchanged} stay as they are. `
+    + "It is one transaction of ordinary writes. Changes that programs made meanwhile are overwritten.";
+  if (!(await sure("Bring these items back?", "Bring back", { text, red: false }))) return;
+  const done = await send("/console/past/back", body);
+  if (done) location.assign(done.href);
 }
 
 choose();

@@ -1,21 +1,10 @@
 // Pages about tables: their forms, the demo table, and what changes by itself.
 
-import { counted, send, snippet } from "./console.js";
+import { counted, later, send, snippet, sure } from "./console.js";
 
 const problem = document.getElementById("problem");
-const KEPT = "hashrange-done";
-
-// What was done is said on the page that is loaded after it.
-const done = document.getElementById("done");
-if (done && sessionStorage.getItem(KEPT)) {
-  done.textContent = sessionStorage.getItem(KEPT);
-  done.hidden = false;
-  done.focus();
-}
-sessionStorage.removeItem(KEPT);
-
 function goOn(said, href) {
-  sessionStorage.setItem(KEPT, said);
+  later(said);
   if (href) location.assign(href);
   else location.reload();
 }
@@ -45,7 +34,7 @@ document.addEventListener("submit", async (event) => {
   if (!form) return;
   event.preventDefault();
   const preview = event.submitter !== null && "preview" in event.submitter.dataset;
-  if (!preview && form.dataset.sure && !confirm(form.dataset.sure)) return;
+  if (!preview && form.dataset.sure && !(await sure(form.dataset.sure, form.dataset.sure.replace("?", "")))) return;
   const code = form.querySelector("[data-code]");
   if (code) {
     code.before(problem); // a problem is shown at the form that has it

@@ -52,18 +52,14 @@ class ListedTable:
 
 
 async def page(view: View) -> Response:
-    """All tables, or those whose names contain the text of the search."""
-    search = view.given("q")
+    """All tables."""
     rows = [await _row(view, about) for about in await _overview(view)]
-    matching = [row for row in rows if search.lower() in row.about["name"].lower()]
     example = view.code("CreateTable", dict(_EXAMPLE))
     listing = view.code("ListTables", {})
     return await looks.page(
         "tables/list.html",
         view=view,
-        rows=matching,
-        count=len(rows),
-        search=search,
+        rows=rows,
         demo=await offered(view) if not rows and not view.read_only else None,
         example=example,
         code=listing,

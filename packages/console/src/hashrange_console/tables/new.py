@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
@@ -12,6 +13,9 @@ from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.changes import Part, definitions, projection, schema, throughput
 from hashrange_console.tables.filling import offered
+
+_WAITS_MAX: Final = 100
+_WAIT_SECONDS: Final = 0.1
 
 
 class Index(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,7 +35,7 @@ class Index(msgspec.Struct, forbid_unknown_fields=True):
 
 class NewTable(msgspec.Struct, forbid_unknown_fields=True):
     """A new table as the form has it; `preview`: only show its request as code. The indexes of a provisioned
-    table get the same units as the table."""
+    table get the same units as the table. `ttl` is the attribute of time to live, "" for none."""
 
     name: str
     partition: str
@@ -43,6 +47,8 @@ class NewTable(msgspec.Struct, forbid_unknown_fields=True):
     write_units: str = ""
     indexes: list[Index] = []
     stream: str = ""
+    ttl: str = ""
+    recovery: bool = False
     protected: bool = False
     preview: bool = False
 
@@ -60,12 +66,42 @@ async def page(view: View) -> Response:
 async def create(view: View) -> Response:
     """Create a table, and answer with the address of its definition; or its request as code."""
     form = await read_json(view.request, NewTable)
-    request = creation(form)
+    request, settings = creation(form), _settings(form)
     if form.preview:
-        return json({"code": view.code("CreateTable", request)})
+        code = view.code("CreateTable", request)
+        for operation, setting in settings:
+            code = [(language, f"{text}\n{more}") for (language, text), (_, more) in zip(
+                code, view.code(operation, setting), strict=True)]
+        return json({"code": code})
     await view.change("CreateTable", request)
+    if settings:
+        await _is_active(view, form.name)
+    for operation, setting in settings:
+        await view.change(operation, setting)
     href = looks.href(f"/console/t/{form.name}/about", scope=view.scope)
     return json({"said": f"The table {form.name} was created.", "href": href})
+
+
+def _settings(form: NewTable) -> list[tuple[str, dict[str, Any]]]:
+    """The requests for what CreateTable does not take."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    if form.ttl:
+        setting: dict[str, Any] = {"AttributeName": form.ttl, "Enabled": True}
+        found.append(("UpdateTimeToLive", {"TableName": form.name, "TimeToLiveSpecification": setting}))
+    if form.recovery:
+        setting = {"PointInTimeRecoveryEnabled": True}
+        request = {"TableName": form.name, "PointInTimeRecoverySpecification": setting}
+        found.append(("UpdateContinuousBackups", request))
+    return found
+
+
+async def _is_active(view: View, table: str) -> None:
+    """Wait until a new table takes changes, for some seconds at most."""
+    for _ in range(_WAITS_MAX):
+        described = await view.read("DescribeTable", {"TableName": table})
+        if described["Table"]["TableStatus"] == "ACTIVE":
+            return
+        await asyncio.sleep(_WAIT_SECONDS)
 
 
 def creation(form: NewTable) -> dict[str, Any]:

@@ -35,7 +35,8 @@ class Start(msgspec.Struct, forbid_unknown_fields=True):
     bytes_max: int | None = None
 
 
-def _shown(subject: Subject) -> dict[str, Any]:
+def shown(subject: Subject) -> dict[str, Any]:
+    """What `GET /recording` shows."""
     recording = recordings_of(subject.database).last
     writer = recording.writer if recording is not None else None
     if recording is None or writer is None:
@@ -53,7 +54,7 @@ def _shown(subject: Subject) -> dict[str, Any]:
 
 
 async def _show(request: Request) -> Response:
-    return json(_shown(subject_of(request)))
+    return json(shown(subject_of(request)))
 
 
 async def _start(request: Request) -> Response:

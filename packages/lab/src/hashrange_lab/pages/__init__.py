@@ -4,6 +4,7 @@
     costs     what requests cost, by table, operation and program; advice with figures
     capacity  the units of each minute against the limits of tables and indexes
     plans     what the load would cost on demand, provisioned and reserved
+    switches  throttling, reads that are behind, the recording
     charts    bars, as the templates draw them
 
 The server counts (`hashrange_lab.money.meter`) while somebody has asked for it: here, by
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from hashrange_console.pages import Action, Page, Pages, Section, Tab
-from hashrange_lab.pages import capacity, costs, heat, plans
+from hashrange_lab.pages import capacity, costs, heat, plans, switches
 
 PAGES: Final = Pages(
     parts=(
@@ -26,10 +27,14 @@ PAGES: Final = Pages(
         Page("/console/costs/advice", "What would make requests cheaper.", costs.advice),
         Action("/console/costs/record", "Begin or end to count costs.", costs.record, costs.Recording),
         Page("/console/costs/plans", "The load on demand, provisioned and reserved.", plans.page),
+        Page("/console/lab", "The switches of the lab.", switches.page),
+        Action("/console/lab/throttling", "Switch throttling.", switches.throttle, switches.Throttling),
+        Action("/console/lab/eventual", "Say how far behind reads are.", switches.lag, switches.Eventual),
         Page("/console/capacity", "Consumed units against the limits.", capacity.page),
     ),
     sections=(
         Section("live", "Live", "/console/requests", (Tab("heat", "Heat", "/console/heat"),)),
+        Section("server", "Server", "/console/backups", (Tab("lab", "Lab", switches.PATH),)),
         Section(
             "costs",
             "Costs",

@@ -13,13 +13,14 @@ from starlette.responses import Response
 
 from hashrange.clock import show_moment
 from hashrange.insights.sketch import Count
+from hashrange.server.admin.application import subject_of
 from hashrange_console import looks
 from hashrange_console.live.events import Event
 from hashrange_console.live.state import stream
 from hashrange_console.reach import View
 from hashrange_console.values import Cell, cell
 from hashrange_lab.admin.heat import Looked, look_at
-from hashrange_lab.heat import KEYS_MAX, PARTS, Warmth
+from hashrange_lab.heat import KEYS_MAX, PARTS, TableOrIndex, Warmth
 
 _TABLES_SHOWN: Final = 12
 _KEYS_SHOWN: Final = 25
@@ -45,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class HotTable:
-    """A table, and its parts."""
+    """A table, and its parts. `href` is "" where requests name a table that does not exist."""
 
     table: str
     scope: str
@@ -58,7 +59,7 @@ class HotTable:
 
 @dataclass(frozen=True, slots=True)
 class HotKey:
-    """A partition key's value, with links to its items and to its requests."""
+    """A partition key's value, with links to its items, "" where there is no table, and to its requests."""
 
     table: str
     part: int
@@ -132,17 +133,21 @@ def numbers(view: View, looked: Looked) -> dict[str, Any]:
         and table in ("", count.key.place.table)
         and part in ("", str(count.key.part + 1))
     ][:_KEYS_SHOWN]
+    database = subject_of(view.request).database
+    named = {place.full_name for place, _ in tables} | {count.key.place.full_name for count in keys}
+    existing = {name for name in named if database.overview_of(name) is not None}
     longest = max([warmth.total for _, warmth in tables], default=0)
     most = max([count.least for count in keys], default=0)
     return {
-        "tables": [_table(place.table, place.scope, warmth, longest) for place, warmth in tables],
-        "keys": [_key(count, most) for count in keys],
+        "tables": [_table(place, warmth, longest, existing) for place, warmth in tables],
+        "keys": [_key(count, most, existing) for count in keys],
         "table": table,
         "part": part,
     }
 
 
-def _table(table: str, scope: str, warmth: Warmth, longest: int) -> HotTable:
+def _table(place: TableOrIndex, warmth: Warmth, longest: int, existing: set[str]) -> HotTable:
+    table, scope = place.table, place.scope
     most = max([read + write for read, write in zip(warmth.reads, warmth.writes, strict=True)])
     return HotTable(
         table,
@@ -150,21 +155,24 @@ def _table(table: str, scope: str, warmth: Warmth, longest: int) -> HotTable:
         Bar(sum(warmth.reads), sum(warmth.writes), longest),
         warmth.others,
         [Bar(read, write, most) for read, write in zip(warmth.reads, warmth.writes, strict=True)],
-        looks.href(f"/console/t/{table}", scope=scope),
+        looks.href(f"/console/t/{table}", scope=scope) if place.full_name in existing else "",
         looks.href("/console/requests", table=table, scope=scope),
     )
 
 
-def _key(count: Count[Any], most: int) -> HotKey:
+def _key(count: Count[Any], most: int, existing: set[str]) -> HotKey:
     hot = count.key
+    place = hot.place
     [(name, value)] = orjson.loads(hot.key).items()
     [text] = value.values()
     return HotKey(
-        hot.place.table,
+        place.table,
         hot.part + 1,
         name,
         cell(value),
         Bar(count.reads, count.writes, most, count.over),
-        looks.href(f"/console/t/{hot.place.table}", pk=text, scope=hot.place.scope),
-        looks.href("/console/requests", table=hot.place.table, key=hot.key, scope=hot.place.scope),
+        looks.href(f"/console/t/{place.table}", pk=text, scope=place.scope)
+        if place.full_name in existing
+        else "",
+        looks.href("/console/requests", table=place.table, key=hot.key, scope=place.scope),
     )

@@ -13,6 +13,7 @@ from consoles import CREATE, KEY, Browser, opened, parsed, put, show
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.server import running
+from hashrange_console.pages import Page
 from hashrange_lab.admin import heat as heat_plane
 from hashrange_lab.heat import KEYS_MAX
 from hashrange_lab.pages import PAGES
@@ -47,6 +48,10 @@ def test_the_busiest_keys_come_first_and_lead_to_their_items_and_requests(
     assert "5 of 5 items read" in parsed(browser.ask(items)[1]).text
     [requests, *_] = re.findall(r'href="(/console/requests\?[^"]+key=[^"]+)"', page)
     assert browser.ask(requests.replace("&amp;", "&"))[0] == 200
+    orders.execute("DeleteTable", {"TableName": "orders"})
+    orders.settle()
+    _, page = browser.ask("/console/heat")
+    assert ("does not exist" in page, 'href="/console/t/orders' in page) == (True, False)
 
 
 def test_a_table_that_is_created_later_is_counted_by_key(database: Database, browser: Browser) -> None:
@@ -101,7 +106,8 @@ def test_strangers_see_no_page_and_a_read_only_console_changes_nothing(database:
     with running(database, admin=admin):
         browser, stranger = opened(admin), Browser(admin.url)
         for part in PAGES.parts:
-            body = {"record": "begin"} if part.path == "/console/costs/record" else None
+            bodies = {"record": {"record": "begin"}, "throttling": {"state": "on"}, "eventual": {}}
+            body = None if isinstance(part, Page) else bodies[part.path.rpartition("/")[2]]
             assert stranger.ask(part.path, body)[0] == 401
             if not part.path.endswith("/events"):
                 assert browser.ask(part.path, body)[0] == (200 if body is None else 403)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hashrange.tables.items.capacity import read_units
-from hashrange_console.ask.plans import Plan
-from hashrange_console.ask.sources import TableOrIndex
 from hashrange_console.items.requests import PAGE_ITEMS, consumed_units
+from hashrange_console.items.sources import TableOrIndex
 from hashrange_console.reach import View
 
 COUNTED_MAX: Final = 100
+_KEPT: Final = ("TableName", "IndexName", "KeyConditionExpression")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Estimate:
     """The cost of a request.
 
     It reads `items` in all, or more if there are `more`; `items` is None if that is unknown. `page_units` are
-    the most that a page of PAGE_ITEMS costs, `all_units` those of all pages; `counting_units`, what the count
-    of the items has cost.
+    the most that a page of PAGE_ITEMS costs, `all_units` what a program pays that reads all of them without a
+    limit; `counting_units`, what the count of the items has cost.
     """
 
     items: int | None
@@ -36,32 +36,17 @@ class Estimate:
     counting_units: float | None = None
 
 
-async def estimated(view: View, plan: Plan, *, counts: bool) -> Estimate:
-    """The cost of a plan. `counts`: a Query's items are counted. Raises `Refused`."""
-    source = plan.source
-    if plan.operation == "Scan":
-        return of_all(source)
-    if plan.whole_key:
-        return of_items(source, 1)
-    if not counts:
-        return of_some(source)
-    sent = {name: value for name, value in plan.request.items() if name in _KEPT}
-    sent |= _only_used(plan)
+async def of_query(view: View, source: TableOrIndex, request: dict[str, Any]) -> Estimate:
+    """The cost of a Query, whose items are counted. Raises `Refused`."""
+    condition = request["KeyConditionExpression"]
+    sent: dict[str, Any] = {name: request[name] for name in _KEPT if name in request}
+    # (a request must use all names and values that it has)
+    used = re.findall(r"[#:]\w+", condition)
+    for member in ("ExpressionAttributeNames", "ExpressionAttributeValues"):
+        sent[member] = {name: value for name, value in request[member].items() if name in used}
     sent |= {"Select": "COUNT", "Limit": COUNTED_MAX, "ReturnConsumedCapacity": "TOTAL"}
     answer = await view.read("Query", sent)
     return of_items(source, answer["Count"], "LastEvaluatedKey" in answer, consumed_units(answer))
-
-
-_KEPT: Final = ("TableName", "IndexName", "KeyConditionExpression")
-
-
-def _only_used(plan: Plan) -> dict[str, Any]:
-    """The names and values of the condition on the key: a request must use all that it has."""
-    used = re.findall(r"[#:]\w+", plan.request["KeyConditionExpression"])
-    return {
-        member: {name: value for name, value in plan.request[member].items() if name in used}
-        for member in ("ExpressionAttributeNames", "ExpressionAttributeValues")
-    }
 
 
 def of_all(source: TableOrIndex) -> Estimate:
@@ -78,10 +63,8 @@ def of_items(
     source: TableOrIndex, items: int, more: bool = False, counting_units: float | None = None
 ) -> Estimate:
     """The cost of reading some items, and maybe more."""
-    full, rest = divmod(items, PAGE_ITEMS)
-    units = full * _page(source, PAGE_ITEMS) + (_page(source, rest) if rest or not full else 0.0)
     page = _page(source, min(items, PAGE_ITEMS))
-    return Estimate(items, more, page, None if more else units, counting_units)
+    return Estimate(items, more, page, None if more else _page(source, items), counting_units)
 
 
 def _page(source: TableOrIndex, items: int) -> float:
