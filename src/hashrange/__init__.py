@@ -46,6 +46,7 @@ holds, and what it refuses to know:
     limits       the limits of the API
     clock        time, and how moments are written
     files        files that survive a crash, only regular files, how many may be open
+    waves        how far the words of the service have changed, by region
 """
 
 from importlib.machinery import ExtensionFileLoader

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from hashrange import __version__, form
+from hashrange import __version__, form, waves
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.options import (
@@ -189,6 +189,12 @@ _PORT_MAX: Final = 65_535
     help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
     "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
+@option(
+    "--older-words",
+    is_flag=True,
+    hidden=True,
+    help=f"An older name of `--words {waves.OLDEST}`, which the next release will not have.",
+)
 @ring_options
 @settings_options(ServerSettings)
 @settings_options(Settings)
@@ -220,6 +226,7 @@ def command(
     _configure_logs(log_format, log_level, log_requests)
     for ring, why in rings().troubles().items():
         _log.error("a ring cannot be loaded", extra={"fields": {"ring": ring, "error": why}})
+    given["words"] = words_of(given["words"], older=given["older_words"])
     server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
     if like_aws == "fast" and not memory:
         raise click.UsageError(
@@ -270,6 +277,16 @@ def command(
                 reload=starting.reload,
             )
     _log.info("stopped", extra={"fields": {"data": where}})
+
+
+def words_of(words: str, *, older: bool) -> str:
+    """The words that --words names, or those that --older-words stands for if it is given (`older`)."""
+    if not older:
+        return words
+    if words not in (waves.DEFAULT, waves.OLDEST):
+        raise click.UsageError("--older-words and --words both name the words of answers; give --words only.")
+    _log.warning("--older-words is deprecated", extra={"fields": {"instead": f"--words {waves.OLDEST}"}})
+    return waves.OLDEST
 
 
 def _token(admin_port: int | None, given: str, *, makes: bool) -> str:
