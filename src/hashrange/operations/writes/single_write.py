@@ -111,7 +111,7 @@ def update(request: Request, scope: str, level: int = NEWER_LEVEL) -> Write:
     is_charged = is_too_deep = False
     if request.get("UpdateExpression") is not None:
         update_of_text = expressions.update(request["UpdateExpression"], subs)
-        # With the older layer only the size of the updated item is limited, ([report] paritysuite) ...
+        # With the older layer only the size of the updated item is limited ([report] paritysuite), ...
         is_charged = level == NEWER_LEVEL and update_of_text.charges is not None
         # ... and values in conditions may be nested more deeply than in an item. [report]
         # dynamodb-conformance pull requests 90 and 178
