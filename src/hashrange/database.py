@@ -379,14 +379,14 @@ class Database:
         if test is None:
             test = entry.test = shapes.test_of(operation)
         if not shapes.quick.fits(test, request):
-            shapes.check(operation, request, older=known.older_words)
+            shapes.check(operation, request, known.newer)
         scope = scope_of(caller.account_id, caller.region, self.settings) if known.has_scopes else ""
         billed, kept = self.observers.bills, self._kept
         context = Context(caller, self.clock.now(), self.settings, _new_id, scope, billed, left, kept)
         try:
             return entry.prepare(request, context)
         except RequestViolation as error:
-            raise shapes.spoken(operation, request, error, older=known.older_words) from None
+            raise shapes.spoken(operation, request, error, known.newer) from None
 
     def translated(self, execution: Execution, error: Exception) -> Exception:
         """The error of the request. As in DynamoDB, a type error takes precedence over a rule's error."""

@@ -2,7 +2,7 @@
 
     ServiceError                                  never raised itself
     ├── ValidationException                       a request that breaks a rule
-    │   ├── EmptyKey                              clients see a ValidationException
+    │   ├── TopLevelError                         clients see a ValidationException
     │   └── RequestViolation                      clients see a ValidationException
     ├── SerializationException                    JSON or a member of the wrong type
     ├── UnknownOperationException
@@ -94,9 +94,8 @@ class ValidationException(ServiceError):
     namespace = _VALIDATE
 
 
-class EmptyKey(ValidationException):
-    """An empty key value. A transaction answers with this ValidationException, not with a cancellation
-    reason."""
+class TopLevelError(ValidationException):
+    """An error that a transaction answers with, and not with a cancellation that has it as a reason."""
 
     @property
     def code(self) -> str:

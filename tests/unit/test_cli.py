@@ -130,7 +130,7 @@ def test_every_setting_is_an_option_with_a_help_text_and_a_variable() -> None:
         assert isinstance(parameter, click.Option)
         assert parameter.help
         if parameter.name != "help":
-            assert parameter.opts[0] in text
+            assert (parameter.opts[0] in text) is not parameter.hidden
             assert parameter.envvar == f"HASHRANGE_{(parameter.name or '').upper()}"
     assert "hashrange-data" in text
 

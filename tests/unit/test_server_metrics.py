@@ -6,7 +6,7 @@ import math
 import re
 
 from hashrange.database import Background
-from hashrange.errors import ConditionalCheckFailedException, EmptyKey, RequestViolation
+from hashrange.errors import ConditionalCheckFailedException, RequestViolation, TopLevelError
 from hashrange.server.metrics import BOUNDS_SECONDS, Metrics, TableSamples, exposition
 from hashrange.storage.memory import MemoryEngine
 
@@ -35,7 +35,7 @@ def test_requests_by_outcome() -> None:
     for error in (None, None, ConditionalCheckFailedException("x"), ValueError("ours")):
         metrics.answered("PutItem", 0.0007, error)
     metrics.responded(404, "UnknownOperationException")
-    metrics.answered("GetItem", 0.0, EmptyKey("x"))
+    metrics.answered("GetItem", 0.0, TopLevelError("x"))
     metrics.answered("GetItem", 0.0, RequestViolation("x"))
     lines = shown(metrics)
     for labels, count in (

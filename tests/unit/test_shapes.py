@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hashrange import shapes
 from hashrange.errors import SerializationException, ServiceError, ValidationException
 from hashrange.limits import MESSAGE_CHARS_MAX
+from hashrange.settings import waves
 from hashrange.shapes import constraints, quick, wire_types
 from hashrange.shapes.vocabulary import (
     ATTRIBUTE_VALUE,
@@ -40,9 +41,9 @@ WRITES_RULE = (
 NAME_RULE = "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
 
 
-def refused(operation: str, request: Any, *, older: bool = False) -> str:
+def refused(operation: str, request: Any, words: str = waves.DEFAULT) -> str:
     with pytest.raises(ValidationException) as caught:
-        shapes.check(operation, request, older=older)
+        shapes.check(operation, request, waves.newer(words))
     assert caught.value.message is not None
     return caught.value.message
 
@@ -165,7 +166,7 @@ def test_a_deep_request_is_left_to_the_older_layer() -> None:
 
 def test_older_words_are_those_of_the_older_layer_everywhere() -> None:
     # [report] paritysuite: eu-south-2 in October 2026
-    message = refused("PutItem", {"TableName": "", "Item": {}, "ReturnValues": "INVALID"}, older=True)
+    message = refused("PutItem", {"TableName": "", "Item": {}, "ReturnValues": "INVALID"}, waves.OLDEST)
     assert message == (
         "2 validation errors detected: Value 'INVALID' at 'returnValues' failed to satisfy constraint: "
         "Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]; Value '' at "
@@ -235,7 +236,7 @@ def test_required_members_are_counted_and_joined() -> None:
 def test_enums_are_printed_in_dynamodbs_order(operation: str, member: str, words: str) -> None:
     request: dict[str, Any] = {"TableName": "music", "Item": {}, member: "hi"}
     path = member[0].lower() + member[1:]
-    assert refused(operation, request, older=True) == one(
+    assert refused(operation, request, waves.OLDEST) == one(
         "'hi'", path, f"Member must satisfy enum value set: {words}"
     )
 

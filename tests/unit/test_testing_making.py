@@ -300,6 +300,7 @@ SMALL: Final = {"name": "tab", "hash_key": "pk", "attribute": [{"name": "pk", "t
 NOTED_OF_PLANS: Final = [
     (as_plan(SMALL | {"restore_source_name": "old"}), "restore_source_name: the table is not restored"),
     (as_plan(SMALL, beside("table_export", table_arn=ARN)), "table_export.x: this resource is not made"),
+    (as_plan(SMALL, {"type": "awscc_dynamodb_table", "address": "awscc.x"}), "awscc.x: this resource is not"),
     (as_plan(SMALL, beside("tag", key="a", value="b")), "known only after apply"),
     (as_plan(SMALL, beside("table_item", table_name="gone", item="{}")), "its table, gone, is not in"),
 ]
@@ -318,6 +319,31 @@ def test_what_is_not_made_is_told(database: LocalDatabase, tmp_path: Path, docum
     with pytest.warns(DeclarationWarning, match=text):
         create(database, tmp_path, document)
     assert database.execute("ListTables", {})["TableNames"] == ["tab"]
+
+
+def as_described(database: LocalDatabase, name: str) -> dict[str, Any]:
+    """What DescribeTable answers, as the output of the AWS CLI has it."""
+    return database.execute("DescribeTable", {"TableName": name})
+
+
+def test_replicas_of_a_described_table_are_made_or_told(tmp_path: Path) -> None:
+    def shared() -> LocalDatabase:
+        return LocalDatabase(settings=Settings(separate_accounts=True), region=REGION)
+
+    with shared() as database:
+        replicas = {"Replicas": [{"Region": REGION}, {"Region": OTHER}]}
+        create(database, tmp_path, as_template("AWS::DynamoDB::GlobalTable", WITH_INDEX | replicas))
+        answer = as_described(database, "tab")
+    with shared() as database:
+        create(database, tmp_path, answer)
+        assert as_described(database, "tab")["Table"]["Replicas"][0]["RegionName"] == OTHER
+    with LocalDatabase(region=OTHER) as database:
+        create(database, tmp_path, answer)  # (from the other region, whose table is that replica)
+    with (
+        LocalDatabase(region=REGION) as database,
+        pytest.warns(DeclarationWarning, match=f"its replicas in {OTHER} are not made"),
+    ):
+        create(database, tmp_path, answer)
 
 
 def test_replicas_are_made_where_regions_share_their_tables(tmp_path: Path) -> None:

@@ -75,6 +75,31 @@ def test_every_documented_property_of_a_template_is_known(name: str, form: Any) 
     assert not missing
 
 
+def test_every_table_of_cloudformation_is_known() -> None:
+    schemas = pytest.importorskip("cfnlint.schema.manager")
+    types = schemas.PROVIDER_SCHEMA_MANAGER.get_resource_types("us-east-1")
+    assert {type_ for type_ in types if type_.startswith("AWS::DynamoDB::")} <= RESOURCES.keys()
+
+
+REFUSED: Final = {
+    "Fn::Cidr",
+    "Fn::GetAZs",
+    "Fn::Transform",
+    # (of rules, which say nothing about tables)
+    "Fn::Contains",
+}
+"""The functions that cannot be resolved without CloudFormation."""
+
+
+def test_every_function_of_cloudformation_is_resolved_or_refused() -> None:
+    known = pytest.importorskip("cfnlint.helpers").FUNCTIONS_ALL
+    functions = {name for name in known if not name.startswith("Fn::ForEach::")}
+    for name in functions | {"Fn::ForEach::X", "Fn::Newer"}:
+        said = declared(as_template("AWS::DynamoDB::Table", {"TableName": {name: "x"}}))
+        is_refused = "without CloudFormation" in str(said)
+        assert is_refused == (name in REFUSED or name not in functions), name
+
+
 TERRAFORM: Final = """
 arn attribute.name attribute.type billing_mode deletion_protection_enabled hash_key range_key id name region
 global_secondary_index.hash_key global_secondary_index.key_schema.attribute_name

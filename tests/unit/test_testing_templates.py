@@ -169,6 +169,10 @@ FUNCTIONS: Final = [
     ({"Fn::If": ["IsOn", "on", "off"]}, "on"),
     ({"Fn::GetAtt": "Simple.Arn"}, f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/simple-3"),
     ({"Fn::ImportValue": {"Fn::Sub": "${Flag}"}}, "true"),
+    ({"Fn::Length": {"Ref": "Names"}}, "3"),
+    ({"Fn::ToJsonString": {"a": [{"Ref": "Count"}, {"Ref": "AWS::NoValue"}], "b": "x"}}, '{"a":[3],"b":"x"}'),
+    ({"Fn::Base64": {"Ref": "Flag"}}, "dHJ1ZQ=="),
+    ({"Fn::GetStackOutput": {"StackName": "s", "OutputName": "o"}}, "{'StackName': 's', 'OutputName': 'o'}"),
 ]
 
 
@@ -195,8 +199,8 @@ REFUSED: Final[list[tuple[tuple[Any, ...], Any, str]]] = [
     ((*PROPERTIES, "Tags", 0), "a", "an object, not 'a'"),
     ((*PROPERTIES, "TableName"), ["a"], "a text is needed here"),
     ((*PROPERTIES, "TableName"), {"Fn::Join": ["-", {"Ref": "AWS::NoValue"}]}, "a list is needed here"),
-    ((*PROPERTIES, "TableName"), {"Fn::Base64": "x"}, "Fn::Base64 cannot be resolved"),
-    ((*PROPERTIES, "Tags", 0, "Value"), {"Fn::Length": [1]}, "Fn::Length cannot be resolved"),
+    ((*PROPERTIES, "TableName"), {"Fn::GetAZs": "x"}, "Fn::GetAZs cannot be resolved"),
+    ((*PROPERTIES, "Tags", 0, "Value"), {"Fn::Cidr": ["x", 1]}, "Fn::Cidr cannot be resolved"),
     ((*PROPERTIES, "Tags", 0, "Value"), {"Fn::Select": [9, {"Ref": "Names"}]}, "no value 9"),
     ((*PROPERTIES, "Tags", 0, "Value"), {"Fn::Split": ["", "a"]}, "the delimiter is empty"),
     ((*PROPERTIES, "Tags", 0, "Value"), {"Fn::If": ["IsOn", 1]}, "takes a list of 3"),
@@ -242,6 +246,49 @@ def test_a_loop_of_other_resources_is_left_alone() -> None:
     loop = ["Name", ["a"], {"Topic${Name}": {"Type": "AWS::SNS::Topic", "Properties": {"Name": "x"}}}]
     resources = TEMPLATE["Resources"] | {"Fn::ForEach::Topics": loop}
     assert len(of(put(TEMPLATE, ("Resources",), resources))) == 3
+
+
+ELSEWHERE: Final = [
+    ("AWS::CloudFormation::Stack", "the template of this stack"),
+    ("AWS::Serverless::Application", "the template of this application"),
+    ("My::Org::Tables::MODULE", "get-template"),
+    ("AWS::DynamoDB::Newer", "nothing is known here of AWS::DynamoDB::Newer"),
+]
+
+
+@pytest.mark.parametrize(("type_", "text"), ELSEWHERE)
+def test_resources_that_may_have_tables_are_noted_if_they_are_made(type_: str, text: str) -> None:
+    never = {"Never": {"Fn::Not": [{"Condition": "Both"}]}}
+    document = TEMPLATE | {"Conditions": TEMPLATE["Conditions"] | never}
+
+    def notes(**condition: str) -> list[str]:
+        resource = {"Type": type_, "Properties": {}, **condition}
+        tables = of(put(document, ("Resources",), {**TEMPLATE["Resources"], "Other": resource}))
+        return [note for table in tables for note in table.notes if note.startswith("Resources/Other: ")]
+
+    (note,) = notes()
+    assert text in note
+    assert notes(Condition="Both") == [note]
+    assert notes(Condition="Never") == []
+
+
+@pytest.mark.parametrize(
+    ("macros", "noted"),
+    [
+        ("AWS::Serverless-2016-10-31", []),
+        (["AWS::LanguageExtensions", "Own::Macro"], ["Own::Macro"]),
+        ({"Name": "AWS::Include", "Parameters": {"Location": "s3://x"}}, ["AWS::Include"]),
+    ],
+)
+def test_macros_that_may_make_tables_are_noted(macros: Any, noted: list[str]) -> None:
+    notes = [note for table in of(TEMPLATE | {"Transform": macros}) for note in table.notes]
+    assert [note.split()[3] for note in notes if note.startswith("Transform: the macro")] == noted
+
+
+def test_each_document_of_a_list_has_its_own_notes() -> None:
+    first, second = TEMPLATE | {"Transform": "One"}, TEMPLATE | {"Transform": "Two"}
+    notes = [[note.split()[3] for note in table.notes if "macro" in note] for table in of([first, second])]
+    assert notes == [["One"], [], [], ["Two"], [], []]
 
 
 def test_globals_of_sam_are_the_defaults_of_simple_tables() -> None:

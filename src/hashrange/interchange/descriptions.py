@@ -48,7 +48,13 @@ _VECTOR_MEMBERS: Final = (
 )
 
 
-_HINDERING: Final = frozenset({"WarmThroughput", "DeletionProtectionEnabled", "SSESpecification"})
+_HINDERING: Final = {
+    "WarmThroughput": "warm throughput",
+    "DeletionProtectionEnabled": "deletion protection",
+    "SSESpecification": "encryption by a key of KMS",
+}
+_GIVEN_BY_THE_SERVICE: Final = {"ReadUnitsPerSecond": 12_000, "WriteUnitsPerSecond": 4_000}
+"""The warm throughput of a table for which nobody has asked for any."""
 
 
 class IncompleteDescription(ValueError):
@@ -105,10 +111,32 @@ def portable(create: Request) -> Request:
     return kept
 
 
+def hindering(create: Request) -> list[str]:
+    """What `portable` leaves out of a request, in words, but what every table has."""
+    given = {member: create.get(member) for member in _HINDERING}
+    warm = given["WarmThroughput"] or {}
+    if all(warm.get(name, 0) <= units for name, units in _GIVEN_BY_THE_SERVICE.items()):
+        given["WarmThroughput"] = None
+    return [_HINDERING[member] for member, value in given.items() if value]
+
+
+def elsewhere(described: Mapping[str, Any]) -> list[str]:
+    """What a description shows of a table in other regions, in words: CreateTable does not make it."""
+    found = []
+    for member, noun in (("Replicas", "replicas"), ("GlobalTableWitnesses", "witnesses")):
+        if regions := [str(one.get("RegionName")) for one in described.get(member) or ()]:
+            found.append(f"{noun} in {', '.join(regions)}")
+    return found
+
+
 def _describe_back(given: Mapping[str, Any], create: Request) -> None:
-    """Add the members that DescribeTable shows under other names than CreateTable takes."""
+    """Add the members that DescribeTable shows under other names than CreateTable takes, and leave out one
+    that only a table with replicas has."""
     if (class_ := (given.get("TableClassSummary") or {}).get("TableClass")) is not None:
         create["TableClass"] = class_
+    if given.get("Replicas"):
+        # It may be the mode of global tables, with which no table is created.
+        create.pop("GlobalTableSettingsReplicationMode", None)
     encryption = given.get("SSEDescription") or {}
     if encryption.get("Status") in ("ENABLED", "ENABLING"):
         key = {"KMSMasterKeyId": encryption["KMSMasterKeyArn"]} if "KMSMasterKeyArn" in encryption else {}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from hashrange.errors import AccessDeniedException, ServiceError, ValidationException
-from hashrange.settings import Settings
+from hashrange.settings import Settings, waves
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.items.capacity import Bill
 
@@ -79,14 +79,15 @@ class RequestSettings:
     """The settings that matter to every request, read once. It is a compiled class, because to read an
     attribute of a class that is not compiled takes as long as to read twenty of these.
 
-    `has_scopes`: the tables of accounts or regions are separate.
+    `has_scopes`: the tables of accounts or regions are separate. `newer`: the operations that the newer
+    layer of the service reads (`waves`).
     """
 
-    __slots__ = ("has_scopes", "older_words", "settings")
+    __slots__ = ("has_scopes", "newer", "settings")
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.older_words = settings.older_words
+        self.newer = waves.newer(settings.words)
         self.has_scopes = settings.separate_accounts or settings.separate_regions
 
 

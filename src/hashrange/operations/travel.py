@@ -32,7 +32,7 @@ from hashrange.errors import RESOURCE_NOT_FOUND, RequestViolation, ResourceNotFo
 from hashrange.operations import REGISTRY
 from hashrange.operations.backups import recovery
 from hashrange.operations.context import Caller, Context, scope_of
-from hashrange.settings import Settings
+from hashrange.settings import Settings, waves
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.spans import moment_of, stamp_at, stamp_through
@@ -106,7 +106,7 @@ class Travel:
         full_name = self._named(str(request.get("TableName", "")))
         scope, name = _parted(full_name)
         request = {**request, "TableName": name}
-        shapes.check(operation, request, older=self._settings.older_words)
+        shapes.check(operation, request, waves.newer(self._settings.words))
         if "IndexName" in request:
             raise NoPast(
                 f"The index {request['IndexName']!r} has no past: only the items of a table do. Restore "
@@ -116,7 +116,7 @@ class Travel:
         try:
             body = REGISTRY[operation].prepare(request, context)
         except RequestViolation as error:
-            raise shapes.spoken(operation, request, error, older=self._settings.older_words) from None
+            raise shapes.spoken(operation, request, error, waves.newer(self._settings.words)) from None
         stamp = self._settle(full_name, at).stamp
 
         def as_of(reader: Reader) -> Any:

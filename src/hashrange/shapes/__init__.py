@@ -19,11 +19,12 @@ error. `spoken` words the error of a rule as the operation's layer does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import chain
 from typing import Any, Final
 
 from hashrange.errors import ValidationException
+from hashrange.settings import waves
 from hashrange.shapes import (
     backups,
     bulk,
@@ -74,19 +75,21 @@ _NO_ARN: Final = "Invalid TableArn"
 _NO_ITEMS: Final = "The requestItems parameter is required for BatchWriteItem"
 
 
-def check(operation: str, request: dict[str, Any], *, older: bool = False) -> None:
+def check(
+    operation: str, request: dict[str, Any], newer: Collection[str] = waves.newer(waves.DEFAULT)
+) -> None:
     """Raise DynamoDB's error for a request of the wrong shape.
 
-    Removes null members. Does not check attribute values. `older` is as in `layers.layer_of`.
+    Removes null members. Does not check attribute values. `newer` is as in `layers.layer_of`.
     Raises SerializationException and ValidationException; KeyError for an unknown operation.
     """
     if quick.fits(test_of(operation), request):
         return
     shape = OPERATIONS[operation]
     check_types(operation, request)
-    layer = layer_of(operation, request, older=older)
+    layer = layer_of(operation, request, newer)
     _check_table_name(operation, shape, request, layer)
-    if operation == "BatchWriteItem" and request.get("RequestItems") == {}:
+    if operation == "BatchWriteItem" and not layer.terse and request.get("RequestItems") == {}:
         raise ValidationException(_NO_ITEMS)
     for name, companion in layer.bare.items():
         if request.get(companion):

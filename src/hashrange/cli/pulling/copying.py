@@ -1,8 +1,8 @@
 """Makes one table like another: its definition, time to live and tags, and some of its items.
 
 Of the definition it takes keys, indexes, billing, throughput, the stream and the class. It leaves out what
-makes no difference here or would be in the way: encryption keys, replicas, warm throughput, alarms,
-resource policies and deletion protection. Recovery is not switched on.
+makes no difference here or would be in the way: encryption keys, replicas, warm throughput and deletion
+protection, which `Plan.notes` names, and alarms and resource policies. Recovery is not switched on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hashrange.cli.remote import batches
-from hashrange.interchange.descriptions import Request, create_request, portable
+from hashrange.interchange.descriptions import (
+    Request,
+    create_request,
+    elsewhere,
+    hindering,
+    portable,
+)
 from hashrange.limits import BATCH_WRITE_ITEMS_MAX
 
 PAGE_ITEMS_MAX: Final = 1_000
@@ -30,7 +36,7 @@ class Endless(Exception):
 
 @dataclass(slots=True)
 class Plan:
-    """A table as it is to be made. `notes` say what could not be read."""
+    """A table as it is to be made. `notes` say what could not be read, and what is left out."""
 
     create: Request
     ttl: str | None = None
@@ -67,8 +73,11 @@ def plan(source: Any, table: str, explain: Callable[[Exception], str]) -> Plan:
     errors of boto3.
     """
     described = source.describe_table(TableName=table)["Table"]
-    create = portable(create_request(described))
+    whole = create_request(described)
+    create = portable(whole)
     made = Plan(create)
+    if left_out := [*hindering(whole), *elsewhere(described)]:
+        made.notes.append(f"left out: {', '.join(left_out)}")
     refused = source.exceptions.ClientError
     try:
         living = source.describe_time_to_live(TableName=table)["TimeToLiveDescription"]

@@ -21,7 +21,7 @@ import click
 from hashrange.clock import SystemClock, parse_moment
 from hashrange.rings import ServingPart, rings
 from hashrange.server import ServerSettings
-from hashrange.settings import Settings
+from hashrange.settings import Settings, waves
 
 # Shorter names for some options.
 _ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
@@ -32,8 +32,12 @@ _DEFAULTS: Final = {
     "s3_endpoint": "none",
     "kinesis_endpoint": "none",
     "eventual_reads": "none",
+    "words": waves.DEFAULT,
     "backup_dir": "backups in the data directory; none without one",
 }
+
+# Metavars that are not the last word of the option.
+_METAVARS: Final = {"words": "NAME"}
 
 # The names of settings end in their unit, which becomes the metavar.
 _UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
@@ -106,7 +110,7 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
             if isinstance(field.default, bool):
                 attributes = {"is_flag": True}
             elif isinstance(field.default, str):
-                attributes = {"metavar": field.name.rpartition("_")[2].upper()}
+                attributes = {"metavar": _METAVARS.get(field.name) or field.name.rpartition("_")[2].upper()}
                 text += f"  [default: {_DEFAULTS[field.name]}]"
             elif isinstance(field.default, tuple):
                 attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}

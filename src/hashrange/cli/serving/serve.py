@@ -41,7 +41,7 @@ from hashrange.files import descriptors
 from hashrange.rings import Starting, rings
 from hashrange.server import REQUESTS_LOGGER, Admin, Broken, ServerSettings, allocation, serve
 from hashrange.server.admin.port import HOST
-from hashrange.settings import LIKE_AWS_FAST, Settings
+from hashrange.settings import LIKE_AWS_FAST, Settings, waves
 from hashrange.settings import like_aws as settings_like_aws
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Local, Remote, clock_of
@@ -189,6 +189,12 @@ _PORT_MAX: Final = 65_535
     help="A fault for requests, such as `PutItem table=orders nth=3 throttle`; `@FILE` for a file with one "
     "fault per line. May be given several times; see docs/faults.md.  [default: none]",
 )
+@option(
+    "--older-words",
+    is_flag=True,
+    hidden=True,
+    help=f"An older name of `--words {waves.OLDEST}`, which the next release will not have.",
+)
 @ring_options
 @settings_options(ServerSettings)
 @settings_options(Settings)
@@ -218,8 +224,8 @@ def command(
     stored = parts.stores()
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), **stored})
     _configure_logs(log_format, log_level, log_requests)
-    server_settings, database_settings = _pick(ServerSettings, given), _pick(Settings, given)
-    database_settings = _as_strict_as_asked(like_aws, database_settings, memory)
+    server_settings = _pick(ServerSettings, given)
+    database_settings = _database_settings(given, like_aws, memory)
     asks_for_keys = parts.ask_for_keys()
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
     descriptors.raise_limit()
@@ -270,6 +276,16 @@ def _clock(engine: Engine, is_fast: bool, is_virtual: bool, start: float | None)
     return VirtualClock(start, real=real) if is_virtual else real
 
 
+def words_of(words: str, *, older: bool) -> str:
+    """The words that --words names, or those that --older-words stands for if it is given (`older`)."""
+    if not older:
+        return words
+    if words not in (waves.DEFAULT, waves.OLDEST):
+        raise click.UsageError("--older-words and --words both name the words of answers; give --words only.")
+    _log.warning("--older-words is deprecated", extra={"fields": {"instead": f"--words {waves.OLDEST}"}})
+    return waves.OLDEST
+
+
 def _token(admin_port: int | None, given: str, *, makes: bool) -> str:
     """The token of the admin plane, a new one if the server `makes` one: whoever may use the plane can make
     keys of the root user."""
@@ -282,8 +298,9 @@ def _stopping(reason: str) -> None:
     _log.info("stopping", extra={"fields": {"reason": reason}})
 
 
-def _as_strict_as_asked(mode: str, settings: Settings, memory: bool) -> Settings:
-    """The settings, with those of the service in place of the ones that were not given."""
+def _database_settings(given: dict[str, Any], mode: str, memory: bool) -> Settings:
+    """The settings of the database; with `mode`, those of the service in place of the ones not given."""
+    settings = _pick(Settings, given | {"words": words_of(given["words"], older=given["older_words"])})
     if mode == "fast" and not memory:
         raise click.UsageError(
             "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
@@ -291,8 +308,8 @@ def _as_strict_as_asked(mode: str, settings: Settings, memory: bool) -> Settings
     if mode == "off":
         return settings
     ctx = click.get_current_context()
-    given = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
-    return settings_like_aws(settings, given)
+    named = [name for name in ctx.params if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    return settings_like_aws(settings, named)
 
 
 def _introduce(admin: Admin | None, parts: Parts, stack: ExitStack) -> dict[str, str]:

@@ -20,11 +20,11 @@ from hashrange.errors import (
     TOO_DEEP,
     ConditionalCheckFailedException,
     DuplicateItemException,
-    EmptyKey,
     ItemCollectionSizeLimitExceededException,
     RequestViolation,
     SerializationException,
     ServiceError,
+    TopLevelError,
     TransactionCanceledException,
     TransactionConflictException,
     ValidationException,
@@ -49,9 +49,6 @@ _MEMBERS: dict[str, Callable[[Request, str, int], Write]] = {
     "Delete": single_write.delete,
     "Update": single_write.update,
 }
-# The values of an expression may have one more level here than those of an item. Observed: 33 levels are
-# read, 40 are refused; the exact limit is [assumed].
-_LEVEL = 0
 _NO_MEMBER = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request"
 _ONE_MEMBER = "TransactItems can only contain one of Check, Put, Update or Delete"
 _REPEATED = "Transaction request cannot include multiple operations on one item"
@@ -62,6 +59,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     """The body of a TransactWriteItems."""
     members: list[Request] = request["TransactItems"]
     scope = context.scope
+    level = single_write.level_of("TransactWriteItems", context)
     token = request.get("ClientRequestToken")
     # Computed before the members are normalised, so that a repeated request has equal bytes.
     payload = payload_of(members) if token is not None else b""
@@ -69,7 +67,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
     batch: list[Write] = []
     for member in members:
         pace.point()
-        write, given = _write(member, scope)
+        write, given = _write(member, scope, level)
         batch.append(write)
         given_names.append(given)
     mode = capacity.wanted(request, billed=context.billed)
@@ -87,9 +85,7 @@ def prepare(request: Request, context: Context) -> BilledWriteBody:
         addresses = _addresses(tables, batch)
         check_distinct(addresses)
         attempts = [
-            partial(_refuse, TOO_DEEP)
-            if write.is_too_deep
-            else partial(read_modify_write.perform, txn, table, write, occasion, (partition, sort))
+            partial(read_modify_write.perform, txn, table, write, occasion, (partition, sort))
             for write, table, (_, partition, sort) in zip(batch, tables, addresses, strict=True)
         ]
         outcomes = run_all(txn, given_names, attempts, claim, occasion)
@@ -146,7 +142,7 @@ class Claim(NamedTuple):
         return {"ConsumedCapacity": capacity.wires(bill, mode, splits=True)} if mode else {}, bill
 
 
-def _write(member: Request, scope: str) -> tuple[Write, str]:
+def _write(member: Request, scope: str, level: int) -> tuple[Write, str]:
     given = [(name, part) for name, part in member.items() if name in _MEMBERS and part is not None]
     if len(given) != 1:
         raise ValidationException(_ONE_MEMBER if given else _NO_MEMBER)
@@ -159,13 +155,13 @@ def _write(member: Request, scope: str) -> tuple[Write, str]:
         part = parameters.without_placeholders(part)
     make = _MEMBERS[name]
     try:
-        return make(part, scope, _LEVEL), part["TableName"]
+        return make(part, scope, level), part["TableName"]
     except RequestViolation as error:
-        raise _first(make, part, scope, error) from None
+        raise _first(make, part, scope, level, error) from None
 
 
 def _first(
-    make: Callable[[Request, str, int], Write], part: Request, scope: str, error: RequestViolation
+    make: Callable[[Request, str, int], Write], part: Request, scope: str, level: int, error: RequestViolation
 ) -> RequestViolation:
     """The error that is reported for an action with `error`, which may have other errors too.
 
@@ -175,7 +171,7 @@ def _first(
     """
     holder = "Item" if "Item" in part else "Key"
     try:
-        make({**part, holder: {}}, scope, _LEVEL)
+        make({**part, holder: {}}, scope, level)
     except RequestViolation as earlier:
         if earlier.message is not None and earlier.message.startswith("Invalid "):
             return earlier
@@ -197,10 +193,6 @@ def _is_deeper(value: Any, levels_max: int) -> bool:
     elif type(value) is dict:
         members = value.get("L")
     return type(members) is list and any(_is_deeper(content, levels_max - 1) for content in members)
-
-
-def _refuse(message: str) -> ItemChange:
-    raise ValidationException(message)
 
 
 def _addresses(tables: list[Table], batch: list[Write]) -> list[tuple[int, bytes, bytes]]:
@@ -297,7 +289,7 @@ def _reason(error: ServiceError) -> dict[str, Any]:
         return {"Code": "ItemCollectionSizeLimitExceeded", "Message": error.message}
     if isinstance(error, TransactionConflictException):
         return {"Code": "TransactionConflict", "Message": error.message}
-    if isinstance(error, ValidationException) and not isinstance(error, EmptyKey):
+    if isinstance(error, ValidationException) and not isinstance(error, TopLevelError):
         return {"Code": "ValidationError", "Message": error.message}
     raise error
 

@@ -16,7 +16,7 @@ from hashrange.tables.writes.read_modify_write import Update
 
 def prepare(request: Request, context: Context) -> BilledWriteBody:
     """The body of an UpdateItem."""
-    write = single_write.update(request, context.scope)
+    write = single_write.update(request, context.scope, single_write.level_of("UpdateItem", context))
     return single_write.run(request, context, write, _attributes(request, write.update))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hashrange import encoding
-from hashrange.errors import INVALID, EmptyKey, ValidationException
+from hashrange.errors import INVALID, TopLevelError, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.storage.api import Transaction
 from hashrange.tables.definitions.table import Index, KeyAttribute, Table, Vector
@@ -111,7 +111,7 @@ def _check_keys(
             continue
         if attribute.type in value:
             what = "string" if attribute.type == "S" else "binary"
-            raise EmptyKey(empty.format(what=what, index=index.name, name=attribute.name))
+            raise TopLevelError(empty.format(what=what, index=index.name, name=attribute.name))
         if index.vector is not None:
             raise vectors.mismatch(index, attribute, value)
         if unchanged or attribute.name in computed:

@@ -7,7 +7,7 @@ whole item. Their errors differ, as DynamoDB's do.
 from __future__ import annotations
 
 from hashrange import encoding
-from hashrange.errors import INVALID, KEY_MISMATCH, EmptyKey, ValidationException
+from hashrange.errors import INVALID, KEY_MISMATCH, TopLevelError, ValidationException
 from hashrange.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from hashrange.tables.definitions.table import KeyAttribute, KeySchema, Table
 from hashrange.values import AttributeValue, Item, kind, value_size
@@ -93,7 +93,7 @@ def checked(value: AttributeValue, attribute: KeyAttribute, *, is_sort: bool) ->
     content = value[attribute.type]
     if not content:
         type_name = "string" if attribute.type == "S" else "binary"
-        raise EmptyKey(_EMPTY_KEY.format(what=type_name, name=attribute.name))
+        raise TopLevelError(_EMPTY_KEY.format(what=type_name, name=attribute.name))
     # UTF-8 takes at most 4 bytes per character, base64 more than one per byte: short keys need no measuring.
     if len(content) * 4 > SORT_KEY_BYTES_MAX:
         check_key_size(value, is_sort=is_sort)

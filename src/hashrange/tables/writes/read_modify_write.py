@@ -13,8 +13,10 @@ from typing import Literal, Protocol
 from hashrange.errors import (
     CONDITION_FAILED,
     INVALID,
+    TOO_DEEP,
     UPDATED_ITEM_TOO_LARGE,
     ConditionalCheckFailedException,
+    TopLevelError,
     ValidationException,
 )
 from hashrange.limits import ITEM_BYTES_MAX
@@ -166,6 +168,8 @@ def perform(
     Raises `ConditionalCheckFailedException` (with the item if requested), `ValidationException` and
     `TransactionConflictException`.
     """
+    if write.is_too_deep:
+        raise ValidationException(TOO_DEEP)
     partition, sort = address or address_of(table, write)
     if table.indexes and write.action == "put":
         # DynamoDB checks the rules that the request alone can break before it tests the condition.
@@ -182,7 +186,7 @@ def perform(
         old_item = records.item_of(old)
     if write.is_charged and write.update is not None and write.update.charge(old_item or {}) > ITEM_BYTES_MAX:
         # Reported before a failed condition.
-        raise ValidationException(UPDATED_ITEM_TOO_LARGE)
+        raise TopLevelError(UPDATED_ITEM_TOO_LARGE)
     if write.condition is not None and not write.condition(old_item or {}):
         raise _refused(table, write, old)
     if write.action == "check":

@@ -86,7 +86,7 @@ def of_document(
     if documents.is_model(document):
         return documents.of_model(document, place)
     if documents.is_command(document):
-        return documents.of_command(document, place)
+        return documents.of_command(document, region, place)
     raise place.error(
         "this is neither a CloudFormation or SAM template, nor a Terraform plan in JSON (terraform show "
         "-json), nor JSON for aws dynamodb create-table, nor a NoSQL Workbench model."

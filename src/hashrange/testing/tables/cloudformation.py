@@ -1,7 +1,8 @@
 """The tables of a CloudFormation or SAM template, in YAML or JSON.
 
-It takes AWS::DynamoDB::Table, AWS::DynamoDB::GlobalTable and AWS::Serverless::SimpleTable, and leaves all
-other resources alone. `resources` has the properties of these, `intrinsics` the template's functions. YAML
+It takes AWS::DynamoDB::Table, AWS::DynamoDB::GlobalTable and AWS::Serverless::SimpleTable. Resources and
+macros that may bring tables from elsewhere, such as nested stacks, are noted (`Declaration.notes`), and all
+others left alone. `resources` has the properties of these, `intrinsics` the template's functions. YAML
 needs PyYAML.
 
 Source: CloudFormation User Guide, "Resource attribute reference"; SAM Developer Guide, "Globals".
@@ -10,6 +11,7 @@ Source: CloudFormation User Guide, "Resource attribute reference"; SAM Developer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from hashrange.testing.tables.declaration import Declaration
@@ -35,6 +37,13 @@ _PROCESSED: Final = (
     "cannot be expanded without CloudFormation, and may declare tables. Give the expanded template: aws "
     "cloudformation get-template --template-stage Processed"
 )
+_ELSEWHERE: Final = {
+    "AWS::CloudFormation::Stack": "give the template of this stack as well",
+    "AWS::Serverless::Application": "give the template of this application as well",
+}
+_OF_DYNAMODB: Final = "AWS::DynamoDB::"
+_MODULE: Final = "::MODULE"
+_INCLUDE: Final = "AWS::Include"
 _WHOLE_NUMBER_MAX: Final = 10**40
 
 
@@ -100,7 +109,9 @@ def of_template(
 ) -> list[Declaration]:
     """The tables of a template whose conditions hold. Raises DeclarationError if a table cannot be read, or
     if it has a property that is not known."""
+    place = DocumentPlace(place.path, [])
     template = Template(document, parameters, region, account_id, place)
+    _note_macros(document, place)
     defaults = _defaults(document, template)
     declarations = []
     for name, type_, resource, at in _declared(template):
@@ -116,6 +127,8 @@ def of_template(
             given = {**defaults, **given}
         given = {"TableName": template.name_of(name), **given}
         declarations.append(read(fit(form, given, at), at, region))
+    if declarations:
+        declarations[0] = replace(declarations[0], notes=[*place.notes, *declarations[0].notes])
     return declarations
 
 
@@ -131,6 +144,26 @@ def _declared(template: Template) -> Iterator[tuple[str, str, Mapping[str, Any],
             raise at.error(f"this is no resource with a Type: {shown(resource)}")
         if resource["Type"] in RESOURCES:
             yield name, resource["Type"], resource, at
+        elif why := _elsewhere(resource["Type"]):
+            condition = resource.get("Condition")
+            if condition is None or template.holds(condition, at.at("Condition")):
+                at.note(f"this resource is not made: {why}")
+
+
+def _elsewhere(type_: str) -> str:
+    """Why a resource that is no table may have to do with tables; "" if it has not."""
+    if type_.startswith(_OF_DYNAMODB):
+        return f"nothing is known here of {type_}"
+    return f"{type_} {_PROCESSED}" if type_.endswith(_MODULE) else _ELSEWHERE.get(type_, "")
+
+
+def _note_macros(document: Mapping[str, Any], place: DocumentPlace) -> None:
+    """Note the macros of a whole template, but those of AWS that make no tables."""
+    given = document.get("Transform") or []
+    for macro in given if isinstance(given, list) else [given]:
+        name = str(macro.get("Name") if isinstance(macro, Mapping) else macro)
+        if name == _INCLUDE or not name.startswith("AWS::"):
+            place.at("Transform").note(f"the macro {name} {_PROCESSED}")
 
 
 def _may_hold_tables(part: Any) -> bool:

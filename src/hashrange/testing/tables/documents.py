@@ -10,18 +10,24 @@ Source: the exports of NoSQL Workbench, version 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hashrange.shapes import OPERATIONS
 from hashrange.testing.tables.declaration import Declaration, Request, of_request
 from hashrange.testing.tables.forms import DocumentPlace, Form, fit, form_of
+from hashrange.testing.tables.resources import replica_updates
 
 _CREATE: Final[Form] = form_of(OPERATIONS["CreateTable"])
 _DESCRIBED: Final[Form] = {
     "BillingModeSummary": {"BillingMode": str},
     "TableClassSummary": {"TableClass": str},
     "SSEDescription": {"Status": str, "KMSMasterKeyArn": str},
+    "Replicas": [
+        {"RegionName": str, "KMSMasterKeyId": str, "ReplicaTableClassSummary": {"TableClass": str}}
+    ],
+    "GlobalTableWitnesses": [{"RegionName": str}],
+    "MultiRegionConsistency": str,
 }
 _KEY: Final = {member: {"AttributeName": str, "AttributeType": str} for member in ("PartitionKey", "SortKey")}
 _MODEL_INDEXES: Final = [
@@ -52,7 +58,7 @@ def is_model(document: Any) -> bool:
     return isinstance(document, Mapping) and isinstance(document.get("DataModel"), list)
 
 
-def of_command(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:
+def of_command(document: Mapping[str, Any], region: str, place: DocumentPlace) -> list[Declaration]:
     """The table of a request of CreateTable, or of an answer that describes a table. A request must not have
     members that CreateTable does not have; an answer has many. Raises DeclarationError."""
     for member in ("Table", "TableDescription"):
@@ -64,7 +70,24 @@ def of_command(document: Mapping[str, Any], place: DocumentPlace) -> list[Declar
     is_request = described is document and "TableStatus" not in document
     form = _CREATE if is_request else _CREATE | _DESCRIBED
     fitted = fit(form, described, place, unknown="none" if is_request else "all")
-    return [Declaration(of_request(fitted, place))]
+    return [Declaration(of_request(fitted, place), replicas=tuple(_replicas(fitted, region)))]
+
+
+def _replicas(described: Mapping[str, Any], region: str) -> Iterator[Request]:
+    """The requests that make the replicas of a described table, but that of the database's region."""
+    strong = described.get("MultiRegionConsistency") == "STRONG"
+    return replica_updates(
+        [
+            {
+                "RegionName": one.get("RegionName"),
+                "KMSMasterKeyId": one.get("KMSMasterKeyId"),
+                "TableClassOverride": (one.get("ReplicaTableClassSummary") or {}).get("TableClass"),
+            }
+            for one in described.get("Replicas", ())
+            if one.get("RegionName") != region
+        ],
+        [one.get("RegionName") for one in described.get("GlobalTableWitnesses", ())] if strong else None,
+    )
 
 
 def of_model(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:

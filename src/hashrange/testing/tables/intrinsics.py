@@ -1,8 +1,9 @@
 """The values of a CloudFormation template: its intrinsic functions, parameters, mappings and conditions.
 
 `Template.resolve` gives the value of a part of the template: Ref, Fn::Sub, Fn::Join, Fn::If, Fn::FindInMap,
-Fn::Select, Fn::Split, Fn::GetAtt, Fn::ImportValue, and the conditions; any other function is refused. A value
-that only a stack has, such as the attribute of another resource, becomes an `OfStack`, a text that names it.
+Fn::Select, Fn::Split, Fn::Length, Fn::ToJsonString, Fn::Base64, Fn::GetAtt, Fn::ImportValue,
+Fn::GetStackOutput, and the conditions; any other function is refused. A value that only a stack has, such as
+the attribute of another resource, becomes an `OfStack`, a text that names it.
 
 Functions see scalars as texts, as CloudFormation does: ``!Equals [!Ref Flag, true]`` holds for the parameter
 "true".
@@ -14,8 +15,11 @@ Source: CloudFormation User Guide, "Intrinsic function reference", "Pseudo param
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+import orjson
 
 from hashrange.testing.tables.forms import DocumentPlace, hint, shown, text_of, truth_of
 
@@ -89,8 +93,12 @@ class Template:
             "Fn::FindInMap": self._find_in_map,
             "Fn::Select": self._select,
             "Fn::Split": self._split,
+            "Fn::Length": lambda argument, place: len(self._values(argument, place)),
+            "Fn::ToJsonString": self._to_json,
+            "Fn::Base64": self._base64,
             "Fn::GetAtt": self._get_att,
             "Fn::ImportValue": lambda argument, place: OfStack(self._text(argument, place)),
+            "Fn::GetStackOutput": lambda argument, place: OfStack(shown(self.resolve(argument, place))),
             "Fn::Equals": self._equals,
             "Fn::And": lambda argument, place: all(self._truths(argument, place, 2, 10)),
             "Fn::Or": lambda argument, place: any(self._truths(argument, place, 2, 10)),
@@ -243,6 +251,14 @@ class Template:
         values = [self._as_text(value, place) for value in self._values(parts, place)]
         return _joined(self._text(delimiter, place).join(values), values)
 
+    def _to_json(self, argument: Any, place: DocumentPlace) -> str:
+        value = self.resolve(argument, place)
+        return _joined(orjson.dumps(value).decode(), [value])
+
+    def _base64(self, argument: Any, place: DocumentPlace) -> str:
+        text = self._text(argument, place)
+        return _joined(b64encode(text.encode()).decode(), [text])
+
     def _if(self, argument: Any, place: DocumentPlace) -> Any:
         condition, then, otherwise = self._arguments(argument, place, 3, 3)
         return self.resolve(then, place) if self.holds(condition, place) else self.resolve(otherwise, place)
@@ -279,5 +295,5 @@ class Template:
         return [_joined(member, [text]) for member in text.split(separator)]
 
 
-def _joined(text: str, parts: list[str]) -> str:
+def _joined(text: str, parts: list[Any]) -> str:
     return OfStack(text) if is_of_stack(parts) else text

@@ -25,7 +25,7 @@ from hashrange.testing.tables.resources import replica_updates, table
 
 _WARM_READ_UNITS: Final = 12_000
 _WARM_WRITE_UNITS: Final = 4_000
-_OF_DYNAMODB: Final = "aws_dynamodb_"
+_OF_DYNAMODB: Final = ("aws_dynamodb_", "awscc_dynamodb_")
 
 
 @dataclass(slots=True)
@@ -46,6 +46,7 @@ def is_plan(document: Any) -> bool:
 def of_plan(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:
     """The tables of a plan or a state, with the items that it declares for them. Raises DeclarationError for
     one that cannot be read, and for an argument that is not known."""
+    place = DocumentPlace(place.path, [])
     resources = list(_resources(_root(document), place))
     tables = [_declared(values, at) for type_, values, at in resources if type_ == "aws_dynamodb_table"]
     for type_, values, at in resources:

@@ -1,6 +1,8 @@
 """The settings of the database's behaviour, for operators; the defaults suit local use.
 
 The settings of sockets are in `server.settings`. Times are in seconds, sizes in bytes.
+
+    waves  how far the words of the service have changed, by region
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
+from hashrange.settings import waves
 
 
 class Lag(NamedTuple):
@@ -90,8 +93,8 @@ class Settings:
         was two seconds ago, so that a program that reads its own writes fails every time. With `2 seed=7`
         each read draws its lag from 0 to 2 seconds; with `2 seed=7 monotonic` no caller sees an older state
         than before.
-    older_words: answer wrong requests with the messages that the service used before June 2026; it still does
-        in few regions, and programs that compare texts may need one or the other.
+    words: the region or wave whose words errors have; docs/compatibility.md lists the waves of the service's
+        changes. Programs that compare texts may need the words of the region that they run in.
     """
 
     create_seconds: float = 0.0
@@ -122,11 +125,12 @@ class Settings:
     throttle: bool = False
     split_seconds: float = 300.0
     eventual_reads: str = ""
-    older_words: bool = False
+    words: str = waves.DEFAULT
 
     def __post_init__(self) -> None:
-        """Raises ValueError for `eventual_reads` of another form."""
+        """Raises ValueError for `eventual_reads` of another form, and for `words` that are not known."""
         parse_lag(self.eventual_reads)
+        waves.newer(self.words)
 
     @property
     def is_lab_on(self) -> bool:
