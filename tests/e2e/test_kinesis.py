@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from serving import free_port, serving
+from worlds import table_of
 
 KILLS = 3
 SECONDS_MAX = 30.0
@@ -79,12 +80,7 @@ def eventually(check: Callable[[], bool], what: str) -> None:
 
 
 def create(dynamodb: Any) -> None:
-    dynamodb.create_table(
-        TableName="music",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    dynamodb.create_table(**table_of("music", "pk"))
 
 
 def status(dynamodb: Any) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
 from vector_tables import index_of
+from worlds import create
 
 ONE, OTHER = "111111111111", "222222222222"
 ACCOUNTS = Settings(separate_accounts=True)
@@ -49,16 +50,8 @@ class World:
         return orjson.loads(orjson.dumps(self.database.execute(operation, copied, caller)))
 
     def create(self, caller: Caller, value: str, name: str = "pages") -> None:
-        self(
-            caller,
-            "CreateTable",
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-            VectorIndexes=[{**index_of("nearby", 1), "VectorAttribute": {"AttributeName": "place"}}],
-        )
+        near = {**index_of("nearby", 1), "VectorAttribute": {"AttributeName": "place"}}
+        create(self.database, name, "pk", caller, stream="NEW_IMAGE", VectorIndexes=[near])
         self(caller, "PutItem", TableName=name, Item={**KEY, "v": {"S": value}})
 
     def value(self, caller: Caller, name: str = "pages") -> str | None:
@@ -66,17 +59,6 @@ class World:
             return str(self(caller, "GetItem", TableName=name, Key=KEY)["Item"]["v"]["S"])
         except ResourceNotFoundException:
             return None
-
-
-def create_table(database: Database, caller: Caller, name: str) -> None:
-    key = {"AttributeName": "pk", "AttributeType": "S"}
-    request = {
-        "TableName": name,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [key],
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    }
-    database.execute("CreateTable", request, caller)
 
 
 HERE, THERE = Caller(account_id=ONE), Caller(account_id=OTHER)
@@ -349,7 +331,7 @@ def test_a_start_warns_of_tables_that_nobody_finds(now: Settings, caplog: pytest
     engine = MemoryEngine()
     for number, settings in enumerate(FOUND):
         for caller in (HERE, THERE):
-            create_table(Database(engine, settings=settings), caller, f"{caller.account_id}-{number}")
+            create(Database(engine, settings=settings), f"{caller.account_id}-{number}", "pk", caller)
     warn_of_hidden_tables(Database(engine, settings=now))
     owners = {
         Settings(): "all callers",
@@ -367,7 +349,7 @@ def test_a_start_names_a_few_owners_and_counts_the_others(caplog: pytest.LogCapt
     engine = MemoryEngine()
     accounts = Database(engine, settings=ACCOUNTS)
     for number in range(8):
-        create_table(accounts, Caller(account_id=f"{number:012}"), "pages")
+        create(accounts, "pages", "pk", Caller(account_id=f"{number:012}"))
     warn_of_hidden_tables(accounts)
     assert caplog.records == []
     warn_of_hidden_tables(Database(engine))

@@ -39,15 +39,11 @@ from hashrange.tables.background import sweeps, units
 from hashrange.tables.background.units import Bite, Unit
 from hashrange.tables.bites import Damage
 from hashrange.tables.inspection import overview
+from worlds import index_on, table_of
 
 START = 1_767_225_600  # 2026-01-01
 JSON = {"Content-Type": "application/json"}
-CREATE = {
-    "TableName": "events",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("events", "pk")
 TTL = {
     "TableName": "events",
     "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": True},
@@ -56,13 +52,7 @@ INDEX = {
     "TableName": "events",
     "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
     "GlobalSecondaryIndexUpdates": [
-        {
-            "Create": {
-                "IndexName": "again",
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        }
+        {"Create": index_on("again", "pk | KEYS_ONLY")}
     ],
 }
 

@@ -11,6 +11,7 @@ import pytest
 
 from backing import World
 from hashrange.tables.inspection.check import check
+from worlds import index_on
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -69,8 +70,7 @@ def test_a_table_whose_indexes_have_changed(world: World) -> None:
     world("UpdateTable", TableName="music", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-v"}}])
     world.database.settle()
     types = [{"AttributeName": "other", "AttributeType": "B"}]
-    create = {"IndexName": "new", "KeySchema": [{"AttributeName": "other", "KeyType": "HASH"}],
-              "Projection": {"ProjectionType": "ALL"}}  # fmt: skip
+    create = index_on("new", "other")
     world("UpdateTable", TableName="music", AttributeDefinitions=types,
           GlobalSecondaryIndexUpdates=[{"Create": create}])  # fmt: skip
     while_filling = world.begin()

@@ -19,21 +19,14 @@ from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.items.capacity import Bill
+from worlds import index_on
 
 CALLER = Caller(account_id="123456789012")
 KEY = {"p": {"S": "a"}, "s": {"N": "1"}}
 ITEM = KEY | {"l": {"S": "local"}, "g": {"S": "global"}, "v": {"S": "x" * 3_000}}
 T = {"TableName": "table"}
-LOCAL = {
-    "IndexName": "local",
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "l", "KeyType": "RANGE"}],
-    "Projection": {"ProjectionType": "KEYS_ONLY"},
-}
-GLOBAL = {
-    "IndexName": "global",
-    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "ALL"},
-}
+LOCAL = index_on("local", "p, l | KEYS_ONLY")
+GLOBAL = index_on("global", "g")
 QUERY = T | {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": {":p": {"S": "a"}}}
 BY_LOCAL = QUERY | {"IndexName": "local", "Select": "ALL_ATTRIBUTES"}
 SELECT = 'SELECT * FROM "table" WHERE p = \'a\' AND s = 1'

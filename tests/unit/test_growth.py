@@ -22,6 +22,7 @@ from hashrange.database import Database
 from hashrange.settings import Settings
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from worlds import schema_of
 
 pytestmark = pytest.mark.once
 
@@ -30,11 +31,7 @@ DAY_SECONDS = 86_400
 AWAY_DAYS = 100
 ROUNDS = 4
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/first"
-KEY: dict[str, Any] = {
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+KEY: dict[str, Any] = schema_of("pk")
 INDEX = {"IndexName": "index", "KeySchema": KEY["KeySchema"], "Projection": {"ProjectionType": "ALL"}}
 SOURCE = {"S3Bucket": "bucket", "S3KeyPrefix": "in/"}
 # What each round leaves behind is more than this.

@@ -30,6 +30,7 @@ from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check, mending
 from hashrange.tables.items import records
 from histories import DAY, INDEX, NOW, Contents, World, key_of, opener_of, put, steps, take
+from worlds import table_of
 
 RECOVERY = {"PointInTimeRecoveryEnabled": True}
 
@@ -231,9 +232,7 @@ def test_a_restore_outlives_its_source(world: Recoverable, in_bites: None, recov
         world("UpdateContinuousBackups", TableName="table",
               PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False})
     world("DeleteTable", TableName="table")
-    world("CreateTable", TableName="table", BillingMode="PAY_PER_REQUEST",
-          KeySchema=[{"AttributeName": "other", "KeyType": "HASH"}],
-          AttributeDefinitions=[{"AttributeName": "other", "AttributeType": "S"}])
+    world("CreateTable", **table_of("table", "other"))
     assert list(check.check(world.database.engine)) == []
     world.reopen()
     world.database.settle()
@@ -431,12 +430,7 @@ def test_other_regions(world: Recoverable) -> None:
 
 
 def _table(name: str) -> dict[str, Any]:
-    return {
-        "TableName": name,
-        "BillingMode": "PAY_PER_REQUEST",
-        "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    }
+    return table_of(name, "p")
 
 
 def test_boto3_restores_and_waits() -> None:

@@ -9,13 +9,9 @@ import pytest
 
 from hashrange.database import Database, Settings
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
-TABLE = {
-    "TableName": "music",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = table_of("music", "pk")
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 REQUESTS: dict[str, dict[str, Any]] = {
     "StartBulkPutItems": {

@@ -29,6 +29,7 @@ from hashrange.tables.definitions.table import Table
 from hashrange.tables.history.past import Past, PastLost
 from hashrange.tables.inspection import check
 from histories import DAY, NOW, World, key_of, opener_of, put, steps, take
+from worlds import create
 
 RECOVERY = {"PointInTimeRecoveryEnabled": True}
 
@@ -47,7 +48,7 @@ class Travelled(World):
         return self.database.travel
 
     def scan(self) -> Any:
-        return orjson.loads(orjson.dumps(self("Scan", TableName="table")["Items"]))
+        return self("Scan", TableName="table")["Items"]
 
     def note(self) -> None:
         if hasattr(self, "answers"):
@@ -257,12 +258,7 @@ def test_undo_is_one_transaction_with_stream_records(world: Travelled) -> None:
 def served() -> Iterator[tuple[str, Database, VirtualClock]]:
     clock = VirtualClock(NOW, frozen=True)
     database = Database(MemoryEngine(), clock=clock)
-    database.execute("CreateTable", {
-        "TableName": "orders",
-        "BillingMode": "PAY_PER_REQUEST",
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    })
+    create(database, "orders", "pk")
     database.execute("UpdateContinuousBackups", {
         "TableName": "orders", "PointInTimeRecoverySpecification": dict(RECOVERY),
     })

@@ -14,13 +14,9 @@ from hashrange.operations import REGISTRY
 from hashrange.shapes import OPERATIONS
 from hashrange.shapes.vocabulary import List, Map, Shape, Structure
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
-_TABLE = {
-    "TableName": "music",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+_TABLE = table_of("music", "pk")
 _KEY = {"pk": {"S": "a"}}
 _ONE = {"TableName": "music", "Key": _KEY}
 REQUESTS: dict[str, dict[str, Any]] = {

@@ -21,6 +21,7 @@ from hashrange.errors import ServiceError
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to
+from worlds import create, index_on
 
 BROWSERS = {
     "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
@@ -62,11 +63,7 @@ PAGES = (
 
 def _spend(database: Database) -> None:
     """Some requests, with an index that nobody reads, and keys that are throttled."""
-    index = {
-        "IndexName": "by-sk",
-        "KeySchema": [{"AttributeName": "sk", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
+    index = index_on("by-sk", "sk")
     create_table(database, "spent", GlobalSecondaryIndexes=[index])
     insights = {"TableName": "spent", "ContributorInsightsAction": "ENABLE"}
     database.execute("UpdateContributorInsights", insights)
@@ -101,20 +98,7 @@ def _fill(database: Database) -> None:
 
 
 def create_table(database: Database, name: str, **members: Any) -> None:
-    request: dict[str, Any] = {
-        "TableName": name,
-        "KeySchema": [
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        "AttributeDefinitions": [
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "N"},
-        ],
-        "BillingMode": "PAY_PER_REQUEST",
-        **members,
-    }
-    database.execute("CreateTable", request)
+    create(database, name, "pk, sk:N", **members)
 
 
 @contextmanager
