@@ -23,7 +23,7 @@ from hashrange.storage.store_copy import (
     copy,
 )
 from hashrange.tables.inspection.numbering import find_logs
-from worlds import table_of
+from worlds import expiry_of, recovery_of, table_of
 
 NOW = 1_700_000_000.0
 CALLER = Caller(access_key="tester")
@@ -134,16 +134,8 @@ class World(worlds.World):
     def make(self, items: int = 60) -> None:
         """Make tables, items, and some of every other kind of record."""
         self("CreateTable", **TABLE)
-        self(
-            "UpdateTimeToLive",
-            TableName="orders",
-            TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True},
-        )
-        self(
-            "UpdateContinuousBackups",
-            TableName="orders",
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        )
+        self("UpdateTimeToLive", **expiry_of("orders"))
+        self("UpdateContinuousBackups", **recovery_of("orders"))
         plain = {**TABLE, "TableName": "plain", "StreamSpecification": {"StreamEnabled": False}}
         for name in ("plain", "gone"):
             self("CreateTable", **{**plain, "TableName": name})

@@ -27,7 +27,7 @@ from hashrange.tables.inspection import check
 from hashrange.tables.items import records
 from hashrange.tables.items.item_change import Occasion
 from hashrange.tables.writes import read_modify_write
-from worlds import index_on, table_of
+from worlds import expiry_of, index_on, table_of
 
 NOW = 1_700_000_000.0
 DAY = 24 * 3600.0
@@ -58,8 +58,7 @@ class World(worlds.World):
     def __init__(self, opener: Callable[[], Any]) -> None:
         super().__init__(opener)
         self("CreateTable", **TABLE)
-        self("UpdateTimeToLive", TableName="table",
-             TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+        self("UpdateTimeToLive", **expiry_of("table"))
         self.hold("test")
         self.known: dict[int, Contents] = {}
         self.note()

@@ -63,6 +63,23 @@ def index_on(name: str, key: str) -> Any:
     return schema_of("any", indexes={name: key})["GlobalSecondaryIndexes"][0]
 
 
+def new_index(table: str, name: str, key: str) -> Json:
+    """The request of UpdateTable for an `index_on` an existing table."""
+    types = schema_of(key.partition("|")[0])["AttributeDefinitions"]
+    updates = [{"Create": index_on(name, key)}]
+    return {"TableName": table, "AttributeDefinitions": types, "GlobalSecondaryIndexUpdates": updates}
+
+
+def expiry_of(table: str, attribute: str = "ttl") -> Json:
+    """The request of UpdateTimeToLive."""
+    return {"TableName": table, "TimeToLiveSpecification": {"AttributeName": attribute, "Enabled": True}}
+
+
+def recovery_of(table: str) -> Json:
+    """The request of UpdateContinuousBackups."""
+    return {"TableName": table, "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+
+
 def create(database: Database, name: str, key: str, caller: Caller = ANYONE, **given: Any) -> Json:
     """Create a `table_of` this text; returns its description."""
     shown: Json = database.execute("CreateTable", table_of(name, key, **given), caller)["TableDescription"]

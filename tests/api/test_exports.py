@@ -13,7 +13,7 @@ import pytest
 
 from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
-from worlds import table_of
+from worlds import recovery_of, table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -33,9 +33,7 @@ def bucket(buckets: Path) -> Path:
 
 def recover(client: DynamoDBClient, table: str) -> str:
     """Switch recovery on; returns the table's ARN."""
-    client.update_continuous_backups(
-        TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-    )
+    client.update_continuous_backups(**recovery_of(table))
     return client.describe_table(TableName=table)["Table"]["TableArn"]
 
 

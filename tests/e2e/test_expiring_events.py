@@ -14,7 +14,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import TransactionCanceledException
 from hashrange.storage.memory import MemoryEngine
-from worlds import create
+from worlds import create, expiry_of
 
 A_WEEK_SECONDS = 7 * 24 * 3600
 URL = {"S": "URL#myblog.com/article1"}
@@ -35,10 +35,7 @@ def database(clock: ManualClock) -> Iterator[Database]:
 
 
 def enable_expiry(database: Database) -> None:
-    specification = {"Enabled": True, "AttributeName": "ttl"}
-    database.execute(
-        "UpdateTimeToLive", {"TableName": "blog_data", "TimeToLiveSpecification": specification}
-    )
+    database.execute("UpdateTimeToLive", expiry_of("blog_data"))
 
 
 def count_view(database: Database, expires_at: float) -> bool:

@@ -18,7 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from serving import free_port, serving
-from worlds import table_of
+from worlds import expiry_of, table_of
 
 KILLS = 3
 SECONDS_MAX = 30.0
@@ -191,8 +191,7 @@ def test_a_silent_endpoint_delays_neither_requests_nor_expiry_nor_the_end_of_the
     with serving(*data, "--kinesis-endpoint", kinesis.meta.endpoint_url) as server:
         dynamodb: Any = boto3.client("dynamodb", **_connection(server.endpoint))
         create(dynamodb)
-        specification = {"AttributeName": "ttl", "Enabled": True}
-        dynamodb.update_time_to_live(TableName="music", TimeToLiveSpecification=specification)
+        dynamodb.update_time_to_live(**expiry_of("music"))
         dynamodb.enable_kinesis_streaming_destination(TableName="music", StreamArn=arn_of(kinesis))
         eventually(lambda: status(dynamodb) == [("ACTIVE", "")], "not ACTIVE")
         dynamodb.close()

@@ -23,7 +23,7 @@ from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
 from vector_tables import index_of
-from worlds import create
+from worlds import create, expiry_of, recovery_of
 
 ONE, OTHER = "111111111111", "222222222222"
 ACCOUNTS = Settings(separate_accounts=True)
@@ -92,10 +92,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "DeleteItem": {"TableName": "pages", "Key": KEY},
     "DeleteTable": {"TableName": "pages"},
     "DescribeContinuousBackups": {"TableName": "pages"},
-    "UpdateContinuousBackups": {
-        "TableName": "pages",
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-    },
+    "UpdateContinuousBackups": recovery_of("pages"),
     "DescribeTable": {"TableName": "pages"},
     "DescribeTimeToLive": {"TableName": "pages"},
     "DescribeContributorInsights": {"TableName": "pages"},
@@ -120,10 +117,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "UpdateItem": {"TableName": "pages", "Key": KEY},
     "UpdateContributorInsights": {"TableName": "pages", "ContributorInsightsAction": "ENABLE"},
     "UpdateTable": {"TableName": "pages", "DeletionProtectionEnabled": False},
-    "UpdateTimeToLive": {
-        "TableName": "pages",
-        "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
-    },
+    "UpdateTimeToLive": expiry_of("pages"),
 }
 # These name their table by its ARN only, or make one, or name none.
 ELSEWHERE = {"CreateTable", "RestoreTableToPointInTime", "ListTables", "ListStreams"}
@@ -169,12 +163,7 @@ def test_a_table_is_restored_within_its_account() -> None:
     world = World(ACCOUNTS)
     for caller, value in ((HERE, "mine"), (THERE, "theirs")):
         world.create(caller, value)
-        world(
-            caller,
-            "UpdateContinuousBackups",
-            TableName="pages",
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        )
+        world(caller, "UpdateContinuousBackups", **recovery_of("pages"))
     restore: Any = {"TargetTableName": "restored", "UseLatestRestorableTime": True}
     with pytest.raises(ValidationException, match="match the resource owner's account"):
         world(THERE, "RestoreTableToPointInTime", SourceTableArn=arn(ONE), **restore)
@@ -250,8 +239,7 @@ def test_the_background_works_on_the_tables_of_all() -> None:
     world = World(BOTH)
     for caller in (HERE, THERE, ABROAD):
         world.create(caller, "old")
-        ttl = {"AttributeName": "ttl", "Enabled": True}
-        world(caller, "UpdateTimeToLive", TableName="pages", TimeToLiveSpecification=ttl)
+        world(caller, "UpdateTimeToLive", **expiry_of("pages"))
         world(caller, "PutItem", TableName="pages", Item={**KEY, "ttl": {"N": "1800000100"}})
     overview = [table["name"] for table in world.database.overview()]
     assert overview == [f"{ONE}/eu-west-1/pages", f"{ONE}/us-east-1/pages", f"{OTHER}/us-east-1/pages"]

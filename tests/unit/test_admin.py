@@ -39,22 +39,13 @@ from hashrange.tables.background import sweeps, units
 from hashrange.tables.background.units import Bite, Unit
 from hashrange.tables.bites import Damage
 from hashrange.tables.inspection import overview
-from worlds import index_on, table_of
+from worlds import expiry_of, new_index, table_of
 
 START = 1_767_225_600  # 2026-01-01
 JSON = {"Content-Type": "application/json"}
 CREATE = table_of("events", "pk")
-TTL = {
-    "TableName": "events",
-    "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": True},
-}
-INDEX = {
-    "TableName": "events",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "GlobalSecondaryIndexUpdates": [
-        {"Create": index_on("again", "pk | KEYS_ONLY")}
-    ],
-}
+TTL = expiry_of("events", "until")
+INDEX = new_index("events", "again", "pk | KEYS_ONLY")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from hashrange.tables.items.item_change import ItemChange, Occasion
 from hashrange.tables.spaces import CATALOG_SPACE, LAG_SPACE
 from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item
-from worlds import create, index_on
+from worlds import create, expiry_of, new_index
 
 T = TypeVar("T")
 
@@ -50,16 +50,10 @@ class World(worlds.World):
         self("PutItem", TableName=name, Item=item)
 
     def index(self, name: str) -> None:
-        self(
-            "UpdateTable",
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
-            GlobalSecondaryIndexUpdates=[{"Create": index_on("by-g", "g")}],
-        )
+        self("UpdateTable", **new_index(name, "by-g", "g"))
 
     def expire(self, name: str) -> None:
-        wanted = {"AttributeName": "ttl", "Enabled": True}
-        self("UpdateTimeToLive", TableName=name, TimeToLiveSpecification=wanted)
+        self("UpdateTimeToLive", **expiry_of(name))
 
     def table(self, name: str) -> Table:
         return self.engine.read(partial(catalog.open_any, name=name, scope=""))

@@ -37,9 +37,7 @@ from hashrange.tables.definitions import dropped
 from hashrange.tables.inspection import mending
 from hashrange.tables.inspection.check import check
 from hashrange.tables.jobs.backups import backup_writer
-from worlds import table_of
-
-RECOVERY = {"PointInTimeRecoveryEnabled": True}
+from worlds import recovery_of, table_of
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -369,7 +367,7 @@ def test_a_deleted_table_with_recovery_leaves_a_backup(
     if not at_once:
         monkeypatch.setattr(restoring, "AT_ONCE", Limit(0))
     world.fill(20)
-    world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=RECOVERY)
+    world("UpdateContinuousBackups", **recovery_of("music"))
     before = world.rows()
     user = world.backup()
     world("DeleteTable", TableName="music")
@@ -404,7 +402,7 @@ def test_tables_that_are_deleted_at_the_same_moment_leave_a_backup_each(world: W
         if number:
             world.create()
         world.put(number)
-        world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=RECOVERY)
+        world("UpdateContinuousBackups", **recovery_of("music"))
         rows[number] = world.rows()
         world("DeleteTable", TableName="music")
     arns = world.listed(BackupType="SYSTEM")

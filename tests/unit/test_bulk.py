@@ -24,7 +24,7 @@ from hashrange.tables import bites
 from hashrange.tables.inspection.check import check
 from hashrange.tables.jobs.bulk import bulk_runner
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of
-from worlds import index_on, table_of
+from worlds import new_index, table_of
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 BOTH = ["ERROR", "CONDITION_CHECK_FAILURE"]
@@ -360,10 +360,7 @@ def test_the_table_has_to_be_ready(world: Bulk) -> None:
     # More items than an index is filled with at once.
     world.put("a", rows(*({"Item": item_of(number)} for number in range(bites.AT_ONCE.items + 1))))
     world.done()
-    world("UpdateTable", TableName="music",
-          AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"},
-                                {"AttributeName": "n", "AttributeType": "N"}],
-          GlobalSecondaryIndexUpdates=[{"Create": index_on("by-n", "n")}])
+    world("UpdateTable", **new_index("music", "by-n", "n:N"))
     with pytest.raises(ResourceInUseException):
         world.start()
     world.database.settle()

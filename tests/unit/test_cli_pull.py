@@ -23,7 +23,7 @@ from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
 from hashrange.settings import Settings
-from worlds import index_on, table_of
+from worlds import expiry_of, index_on, table_of
 
 ORDERS: dict[str, Any] = {
     "TableName": "shop-orders",
@@ -80,8 +80,7 @@ def source(account: Database) -> Iterator[Any]:
     with running(account) as url:
         client: Any = boto3.client("dynamodb", endpoint_url=url)
         client.create_table(**ORDERS)
-        living = {"Enabled": True, "AttributeName": "until"}
-        client.update_time_to_live(TableName="shop-orders", TimeToLiveSpecification=living)
+        client.update_time_to_live(**expiry_of("shop-orders", "until"))
         for name in ("shop-users", "logs"):
             client.create_table(**table_of(name, "id"))
         items = [

@@ -20,7 +20,7 @@ from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.failures import StoreClosed
 from hashrange.storage.memory import MemoryEngine
-from worlds import schema_of, table_of
+from worlds import expiry_of, schema_of, table_of
 
 KEY_SCHEMA = schema_of("pk, sk:N")
 
@@ -271,9 +271,7 @@ def test_background_work_is_done_before_a_request_once_it_is_due() -> None:
     client = in_process.connect(database)
     client.create_table(**table_of("things", "pk"))
     clock.advance(7200)
-    client.update_time_to_live(
-        TableName="things", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True}
-    )
+    client.update_time_to_live(**expiry_of("things"))
     expires = str(int(clock.now()) + 60)
     client.put_item(TableName="things", Item={"pk": {"S": "a"}, "ttl": {"N": expires}})
     assert client.scan(TableName="things")["Count"] == 1

@@ -26,7 +26,7 @@ from hashrange.database import Database, Settings
 from hashrange.server import running
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from worlds import index_on, table_of
+from worlds import expiry_of, table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -103,8 +103,7 @@ def create(world: World, name: str, **more: Any) -> None:
 
 
 def expire(world: World, name: str) -> None:
-    specification: Any = {"AttributeName": "until", "Enabled": True}
-    world.client.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
+    world.client.update_time_to_live(**expiry_of(name, "until"))
 
 
 def put_all(world: World, name: str, items: list[dict[str, Any]]) -> None:
@@ -279,9 +278,7 @@ def test_a_clock_that_is_set_back_takes_no_table_away(world: World) -> None:
 
 @pytest.mark.parametrize("settings", [Settings(gsi_delay_seconds=5, sweep_seconds=HOUR)])
 def test_global_indexes_lag(world: World) -> None:
-    index = index_on("by-owner", "owner")
-    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "owner")]
-    create(world, "table", AttributeDefinitions=attributes, GlobalSecondaryIndexes=[index])
+    create(world, "table", indexes={"by-owner": "owner"})
     put_all(world, "table", [{"pk": {"S": str(n)}, "owner": {"S": "ann"}} for n in range(300)])
 
     def count() -> int:

@@ -29,7 +29,7 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams
 from hashrange.tables.spaces import LAG_SPACE
 from hashrange.tables.streams import Shard, Stream, StreamRecord
-from worlds import index_on, table_of
+from worlds import expiry_of, index_on, table_of
 
 START = 1_767_225_600.0
 HOUR, DAY, YEAR = 3_600.0, 86_400.0, 365 * 86_400.0
@@ -146,8 +146,7 @@ class Stepping(RuleBasedStateMachine):
         self.create(FIXED, StreamSpecification=specification, GlobalSecondaryIndexes=[dict(INDEX)])
         self.move(STATE_SECONDS)
         self.settle()
-        until = {"AttributeName": "until", "Enabled": True}
-        self.ask("UpdateTimeToLive", TableName=FIXED, TimeToLiveSpecification=until)
+        self.ask("UpdateTimeToLive", **expiry_of(FIXED, "until"))
 
     @rule(seconds=STEPS, back=st.booleans())
     def step(self, seconds: float, *, back: bool) -> None:

@@ -26,7 +26,7 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
-from worlds import create
+from worlds import create, expiry_of, new_index
 
 NOW = 1_700_000_000
 DAY = 24 * 3600
@@ -124,18 +124,8 @@ def test_the_background_work_goes_on_after_any_failure(engine: Engine) -> None:
     for number in range(150):
         item = {"p": {"S": f"{number}"}, "g": {"S": f"g{number % 3}"}, "t": {"N": f"{NOW + 50 + number % 2}"}}
         database.execute("PutItem", {"TableName": "table", "Item": item})
-    index: dict[str, Any] = {"IndexName": "by-g", "Projection": {"ProjectionType": "ALL"}}
-    index |= {"KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}]}
-    database.execute(
-        "UpdateTable",
-        {
-            "TableName": "table",
-            "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
-            "GlobalSecondaryIndexUpdates": [{"Create": index}],
-        },
-    )
-    wanted = {"TableName": "table", "TimeToLiveSpecification": {"AttributeName": "t", "Enabled": True}}
-    database.execute("UpdateTimeToLive", wanted)
+    database.execute("UpdateTable", new_index("table", "by-g", "g"))
+    database.execute("UpdateTimeToLive", expiry_of("table", "t"))
 
     failures = cycle(
         [None, ("before", False), None, ("after", True), None, ("before", True), None, ("after", False)]

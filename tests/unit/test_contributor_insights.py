@@ -16,7 +16,7 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.insights.contributors import KEYS_MAX, WINDOW_SECONDS
 from hashrange.server import running
-from worlds import create, index_on
+from worlds import create, new_index
 
 NOW = 1_790_000_000.0
 
@@ -259,14 +259,7 @@ def test_an_index_that_is_made_again_has_no_insights(world: World) -> None:
     world.database.settle()
     assert world("ListContributorInsights", TableName="music") == {"ContributorInsightsSummaries": []}
     assert world.database.observers.active is None
-    world(
-        "UpdateTable",
-        TableName="music",
-        AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
-        GlobalSecondaryIndexUpdates=[
-            {"Create": index_on("by-g", "g")}
-        ],
-    )
+    world("UpdateTable", **new_index("music", "by-g", "g"))
     shown = world("DescribeContributorInsights", TableName="music", IndexName="by-g")
     assert shown == {"TableName": "music", "IndexName": "by-g", "ContributorInsightsStatus": "DISABLED"}
 

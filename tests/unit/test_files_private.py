@@ -14,7 +14,7 @@ from hashrange.database import Database
 from hashrange.files.durable import write_durably
 from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
-from worlds import table_of
+from worlds import recovery_of, table_of
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "src", *ROOT.glob("packages/*/src")]
@@ -28,7 +28,7 @@ OPEN_TO_OTHERS = {
 }
 """The modules that write files otherwise, and why they may."""
 CREATE = table_of("table", "p")
-RECOVERABLE = {"TableName": "table", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+RECOVERABLE = recovery_of("table")
 
 
 @pytest.fixture(autouse=True)

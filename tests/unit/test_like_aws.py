@@ -19,10 +19,7 @@ from hashrange.errors import LimitExceededException
 from hashrange.operations.tables import account_limits
 from hashrange.settings import LIKE_AWS, like_aws
 from hashrange.testing.database import LocalDatabase
-from worlds import index_on, table_of
-
-BY_KIND = index_on("by-kind", "kind")
-DEFINED = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "kind")]
+from worlds import new_index, table_of
 
 
 def a_client() -> Any:
@@ -69,11 +66,7 @@ def reads_an_index_at_once(client: Any) -> None:
 
 def uses_a_new_index_at_once(client: Any) -> None:
     create(client)
-    client.update_table(
-        TableName="orders",
-        AttributeDefinitions=DEFINED,
-        GlobalSecondaryIndexUpdates=[{"Create": BY_KIND}],
-    )
+    client.update_table(**new_index("orders", "by-kind", "kind"))
     client.scan(TableName="orders", IndexName="by-kind")
 
 

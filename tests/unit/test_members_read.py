@@ -28,7 +28,7 @@ from hashrange.shapes.vocabulary import List, Map, Shape, String, Structure
 from hashrange.storage.memory import MemoryEngine
 from hostile import seeds
 from vector_tables import index_of
-from worlds import index_on, table_of
+from worlds import index_on, recovery_of, table_of
 
 _NOTE: set[str] = set()
 LITTER = "what the service does not know"
@@ -59,10 +59,7 @@ TABLE: dict[str, Any] = {
     "GlobalSecondaryIndexes": [INDEX],
     "VectorIndexes": [NEAR],
 }
-RECOVERY = {
-    "TableName": "music",
-    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-}
+RECOVERY = recovery_of("music")
 OVERRIDES: dict[str, Any] = {
     "OnDemandThroughputOverride": CEILINGS,
     "SSESpecificationOverride": KEY_OF_OURS,

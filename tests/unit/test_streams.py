@@ -23,7 +23,7 @@ from hashrange.operations.streams import iterators
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.tables import streams
 from hashrange.tables.streams import StreamRecord
-from worlds import create
+from worlds import create, expiry_of
 
 TABLE = "changes"
 DAY = 24 * 3600
@@ -349,8 +349,7 @@ def test_the_stamp_of_a_record_is_its_time_and_orders_as_times_do(
 
 
 def test_deletes_by_expiry_are_the_services(log: Log) -> None:
-    ttl = {"Enabled": True, "AttributeName": "ttl"}
-    log("UpdateTimeToLive", TableName=TABLE, TimeToLiveSpecification=ttl)
+    log("UpdateTimeToLive", **expiry_of(TABLE))
     log.settle()
     log.put("1", ttl={"N": str(int(log.clock.now()) + 60)})
     log.clock.advance(61)

@@ -21,7 +21,7 @@ from hashrange.errors import ConditionalCheckFailedException, TransactionCancele
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from worlds import create
+from worlds import create, expiry_of
 
 TABLE = "history"
 SHARD_SECONDS = 600.0
@@ -64,8 +64,7 @@ class History(worlds.World):
         self.restarts = restarts
         self.step = 0
         create(self.database, TABLE, "id", indexes={"by_step": "id, v:N"}, stream="NEW_AND_OLD_IMAGES")
-        ttl = {"Enabled": True, "AttributeName": "ttl"}
-        self("UpdateTimeToLive", TableName=TABLE, TimeToLiveSpecification=ttl)
+        self("UpdateTimeToLive", **expiry_of(TABLE))
 
     def happen(self, kind: str, content: Any) -> None:
         self.step += 1

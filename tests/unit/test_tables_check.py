@@ -23,7 +23,7 @@ from hashrange.tables.items import records
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.tables.writes import backfill, builds, expiry, lag
 from hashrange.values import Item, item_size
-from worlds import create, index_on
+from worlds import create, expiry_of, new_index
 
 NOW = 1_700_000_000
 ITEMS = 8
@@ -43,8 +43,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
 def create_table(database: Database, name: str) -> None:
     local, everywhere = {"local": "p, g | KEYS_ONLY"}, {"global": "g | v"}
     create(database, name, "p, k", local_indexes=local, indexes=everywhere)
-    specification = {"AttributeName": "ttl", "Enabled": True}
-    database.execute("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": specification})
+    database.execute("UpdateTimeToLive", expiry_of(name))
 
 
 def fill(database: Database, name: str) -> None:
@@ -371,13 +370,7 @@ def test_a_table_whose_index_is_half_filled_has_no_problems() -> None:
     database = Database(engine, clock=ManualClock(NOW), settings=Settings(update_seconds=1))
     create_table(database, "everything")
     fill(database, "everything")
-    create = index_on("late", "g")
-    request = {
-        "TableName": "everything",
-        "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
-        "GlobalSecondaryIndexUpdates": [{"Create": create}],
-    }
-    database.execute("UpdateTable", request)
+    database.execute("UpdateTable", new_index("everything", "late", "g"))
     assert problems(engine) == []
 
 

@@ -16,7 +16,7 @@ from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, T
 from hashrange.tables.inspection import check
 from hashrange.tables.items import indexes, keys, records
 from hashrange.values import Item, item_size
-from worlds import create, index_on
+from worlds import create, new_index
 
 _P, _K, _G = KeyAttribute("p", "S"), KeyAttribute("k", "S"), KeyAttribute("g", "S")
 LOCAL = Index("local", False, 2, KeySchema((_P,), (_G,)), "KEYS_ONLY")
@@ -98,11 +98,7 @@ def test_what_lay_there_before_the_index_is_in_the_way_of_updates(
     indexes.check_update(TABLE, before, ITEM)
 
 
-CREATE = {
-    "TableName": "table",
-    "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
-    "GlobalSecondaryIndexUpdates": [{"Create": index_on("by-g", "g")}],
-}
+CREATE = new_index("table", "by-g", "g")
 
 
 @pytest.mark.parametrize("lag", [0.0, 5.0])

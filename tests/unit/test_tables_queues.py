@@ -21,7 +21,7 @@ from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema
 from hashrange.tables.items.indexes import Entry
 from hashrange.tables.writes import holds, lag, queues, tokens
 from rocks import Skips, counting_skips
-from worlds import create
+from worlds import create, expiry_of
 
 SPACE = 100
 NOW = 1_700_000_000
@@ -101,8 +101,7 @@ def test_expiry_begins_where_it_ended(engine: EmbeddedEngine, skips: Skips) -> N
     clock = ManualClock(NOW)
     database = Database(engine, clock=clock)
     create(database, "table", "p:N")
-    specification = {"AttributeName": "ttl", "Enabled": True}
-    database.execute("UpdateTimeToLive", {"TableName": "table", "TimeToLiveSpecification": specification})
+    database.execute("UpdateTimeToLive", expiry_of("table"))
     fill(database, RECORDS)
     clock.advance(10)
     database.settle()

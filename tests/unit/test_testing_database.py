@@ -16,7 +16,7 @@ from hashrange.errors import ResourceInUseException
 from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.testing import LocalDatabase
-from worlds import table_of
+from worlds import expiry_of, table_of
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,9 +26,7 @@ def create(client: Any, **more: Any) -> None:
 
 
 def expire(client: Any) -> None:
-    client.update_time_to_live(
-        TableName="things", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True}
-    )
+    client.update_time_to_live(**expiry_of("things"))
 
 
 def put(client: Any, key: str, **more: Any) -> None:

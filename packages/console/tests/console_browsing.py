@@ -21,7 +21,7 @@ from hashrange.errors import ServiceError
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to
-from worlds import create, index_on
+from worlds import create, index_on, recovery_of
 
 BROWSERS = {
     "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
@@ -84,9 +84,7 @@ def _spend(database: Database) -> None:
 def _fill(database: Database) -> None:
     for name in ("orders", "empty", "many"):
         create_table(database, name)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    request = {"TableName": "orders", "PointInTimeRecoverySpecification": recovery}
-    database.execute("UpdateContinuousBackups", request)
+    database.execute("UpdateContinuousBackups", recovery_of("orders"))
     database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(ITEM))})
     for number in range(60):
         item = {"pk": {"S": "b"}, "sk": {"N": str(number)}}
@@ -270,9 +268,7 @@ def fill_with_long(database: Database) -> None:
     destination = {"TableName": LONG_TABLE, "StreamArn": arn}
     database.execute("EnableKinesisStreamingDestination", destination)
     database.sweep_tables()
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    request = {"TableName": LONG_TABLE, "PointInTimeRecoverySpecification": recovery}
-    database.execute("UpdateContinuousBackups", request)
+    database.execute("UpdateContinuousBackups", recovery_of(LONG_TABLE))
     arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{LONG_TABLE}"
     tags = [{"Key": "k" * 120, "Value": "v" * 250}]
     database.execute("TagResource", {"ResourceArn": arn, "Tags": tags})

@@ -19,15 +19,12 @@ from hashrange.observing.observer import Active, ObservedRequest, Observer
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to
-from worlds import table_of
+from worlds import recovery_of, table_of
 
 TOKEN = "0123456789abcdef"
 APP = Caller(access_key="app")
 CREATE = table_of("orders", "pk, sk:N", indexes={"by-kind": "kind"})
-RECOVERY = {
-    "TableName": "orders",
-    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-}
+RECOVERY = recovery_of("orders")
 EVERY_TYPE: dict[str, Any] = {
     "pk": {"S": "a"},
     "sk": {"N": "12345678901234567890123456789012345678"},

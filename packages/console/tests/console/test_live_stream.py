@@ -17,7 +17,7 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange_console.differences import changes
 from hashrange_console.live import records, triggers
 from hashrange_console.live.events import Event
-from worlds import table_of
+from worlds import expiry_of, table_of
 
 PAGE = "/console/t/orders/stream"
 
@@ -134,9 +134,7 @@ def test_expiry_and_the_time_are_those_of_the_database() -> None:
     with Database(MemoryEngine(), clock=clock) as database:
         fill(database)
         enable(database)
-        specification = {"AttributeName": "expires", "Enabled": True}
-        ttl = {"TableName": "orders", "TimeToLiveSpecification": specification}
-        database.execute("UpdateTimeToLive", ttl)
+        database.execute("UpdateTimeToLive", expiry_of("orders", "expires"))
         put(database, item(1, expires={"N": "1767225700"}))
         clock.advance(200)
         database.settle()

@@ -23,6 +23,7 @@ from hashrange_lab.money.counts import Counted, Usage
 from hashrange_lab.money.statement import Statement
 from hashrange_lab.money.stored import stored
 from watched import Clients, create
+from worlds import recovery_of
 
 KEY: Any = {"pk": {"S": "a"}, "sk": {"N": "1"}}
 ITEM: Any = KEY | {"date": {"S": "2026-01-01"}, "text": {"S": "x" * 1_500}}
@@ -240,8 +241,7 @@ def test_recovery_is_billed_without_global_indexes_and_replicas_cost_storage(
         return found.bytes_, found.recovery_bytes
 
     assert billed() == (3 * (20 + 100), 0)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    client.update_continuous_backups(TableName="indexed", PointInTimeRecoverySpecification=recovery)
+    client.update_continuous_backups(**recovery_of("indexed"))
     assert billed() == (3 * (20 + 100), 2 * (20 + 100))
     client.update_table(TableName="indexed", ReplicaUpdates=[{"Create": {"RegionName": "eu-west-1"}}])
     database.settle()
