@@ -5,76 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
-from hashrange.clock import ManualClock
-from hashrange.database import Caller, Database, Settings
-from hashrange.storage.api import Engine, Reader
-from hashrange.storage.embedded import EmbeddedEngine
+import worlds
+from hashrange.storage.api import Reader
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
+from worlds import NOW as NOW
+from worlds import schema_of
 
-NOW: Final = 1_700_000_000.0
 DAY: Final = 24 * 3600.0
-_ANYONE: Final = Caller()
 
-TABLE: Final[dict[str, Any]] = {
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [
-        {"AttributeName": name, "AttributeType": kind}
-        for name, kind in (("pk", "S"), ("sk", "N"), ("v", "N"))
-    ],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-v",
-            "KeySchema": [{"AttributeName": "v", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": "local",
-            "KeySchema": [
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "v", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["text"]},
-        }
-    ],
-}
+TABLE: Final[dict[str, Any]] = schema_of(
+    "pk, sk:N", indexes={"by-v": "v:N"}, local_indexes={"local": "pk, v | text"}
+)
 
 
-class World:
+class World(worlds.World):
     """A database with a fixed clock and a directory of backups."""
 
     def __init__(self, directory: Path, *, durable: bool = False, **given: Any) -> None:
         self.backups = directory / "backups"
         self.data = directory / "data" if durable else None
-        self.settings = Settings(**{"backup_dir": str(self.backups), **given})
-        self.clock = ManualClock(NOW)
-        self.open()
-
-    def open(self) -> None:
-        engine: Engine = MemoryEngine() if self.data is None else EmbeddedEngine(self.data)
-        self.database = Database(engine, settings=self.settings, clock=self.clock)
+        super().__init__(self.data or MemoryEngine, **{"backup_dir": str(self.backups), **given})
 
     def reopen(self) -> None:
         """Open the database again, as a restart does."""
         if self.data is None:
             self.database.jobs.backups.forget()
         else:
-            self.database.close()
-            self.open()
-
-    def __call__(self, operation: str, caller: Caller = _ANYONE, **request: Any) -> dict[str, Any]:
-        answer = self.database.execute(operation, request, caller)
-        found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
-        return found
+            super().reopen()
 
     def create(self, name: str = "music", **given: Any) -> None:
-        self("CreateTable", **orjson.loads(orjson.dumps({"TableName": name, **TABLE, **given})))
+        self("CreateTable", **{"TableName": name, **TABLE, **given})
 
     def put(self, number: int, table: str = "music", **given: Any) -> None:
         self("PutItem", TableName=table, Item=item_of(number) | given)

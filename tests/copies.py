@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 import postgres
-from hashrange.clock import ManualClock
+import worlds
 from hashrange.database import Caller, Database, Settings
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine
@@ -25,6 +23,7 @@ from hashrange.storage.store_copy import (
     copy,
 )
 from hashrange.tables.inspection.numbering import find_logs
+from worlds import expiry_of, recovery_of, table_of
 
 NOW = 1_700_000_000.0
 CALLER = Caller(access_key="tester")
@@ -115,54 +114,28 @@ def no_logs(reader: Reader) -> set[int]:
     return set()
 
 
-KEY = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
-TABLE: dict[str, Any] = {
-    "TableName": "orders",
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "psg"],
-    "KeySchema": KEY,
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": "local",
-            "KeySchema": [KEY[0], {"AttributeName": "g", "KeyType": "RANGE"}],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "global",
-            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-}
+TABLE: dict[str, Any] = table_of(
+    "orders",
+    "p, s",
+    indexes={"global": "g"},
+    local_indexes={"local": "p, g | KEYS_ONLY"},
+    stream="NEW_AND_OLD_IMAGES",
+)
 
 
-class World:
+class World(worlds.World):
     """A database with a fixed clock and a table that uses every feature."""
 
-    def __init__(self, engine: Engine, now: float = NOW, **settings: Any) -> None:
-        self.clock = ManualClock(now)
-        given = {"stream_shards": 3, **settings}
-        self.database = Database(engine, settings=Settings(**given), clock=self.clock)
+    caller = CALLER
 
-    def __call__(self, operation: str, **request: Any) -> Any:
-        return orjson.loads(orjson.dumps(self.database.execute(operation, request, CALLER)))
+    def __init__(self, engine: Engine, now: float = NOW, **settings: Any) -> None:
+        super().__init__(lambda: engine, now=now, **{"stream_shards": 3, **settings})
 
     def make(self, items: int = 60) -> None:
         """Make tables, items, and some of every other kind of record."""
         self("CreateTable", **TABLE)
-        self(
-            "UpdateTimeToLive",
-            TableName="orders",
-            TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True},
-        )
-        self(
-            "UpdateContinuousBackups",
-            TableName="orders",
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        )
+        self("UpdateTimeToLive", **expiry_of("orders"))
+        self("UpdateContinuousBackups", **recovery_of("orders"))
         plain = {**TABLE, "TableName": "plain", "StreamSpecification": {"StreamEnabled": False}}
         for name in ("plain", "gone"):
             self("CreateTable", **{**plain, "TableName": name})

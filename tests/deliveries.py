@@ -9,14 +9,15 @@ from typing import Any
 
 import orjson
 
+import worlds
 from hashrange import kinesis
-from hashrange.clock import ManualClock
-from hashrange.database import Database, Settings
+from hashrange.database import Settings
 from hashrange.kinesis import KinesisError, Refused, StreamName
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.inspection import check
+from worlds import create
 
 NOW = 1_790_000_000.123456
 ENDPOINT = "http://kinesis.test"
@@ -74,28 +75,23 @@ class Streams:
         ]
 
 
-class World:
+class World(worlds.World):
     """A database with a table, and data streams beside it."""
 
     def __init__(
         self, directory: Path | None = None, engine: Engine | None = None, **given: Any
     ) -> None:
         self.directory = directory
-        self.settings = Settings(**{"kinesis_endpoint": ENDPOINT, **given})
-        self.clock = ManualClock(NOW)
         self.streams = Streams()
         self.seconds = 0.0
-        self.database = self._made(engine or MemoryEngine())
+        kept = engine or MemoryEngine()
+        super().__init__(directory or (lambda: kept), now=NOW, **{"kinesis_endpoint": ENDPOINT, **given})
         self.create()
 
-    def _made(self, engine: Engine) -> Database:
-        if self.directory is None:
-            database = Database(engine, settings=self.settings, clock=self.clock)
-        else:
-            database = Database.open(self.directory, settings=self.settings, clock=self.clock)
-        database.background.steady = lambda: self.seconds
-        database.jobs.deliveries.runner.streams = self.streams  # type: ignore[assignment]
-        return database
+    def open(self) -> None:
+        super().open()
+        self.database.background.steady = lambda: self.seconds
+        self.database.jobs.deliveries.runner.streams = self.streams  # type: ignore[assignment]
 
     def reopen(self, **given: Any) -> None:
         """Open the database again, as a restart does."""
@@ -103,21 +99,10 @@ class World:
             self.settings = Settings(**given)
         if self.directory is not None:
             self.database.close()
-        self.database = self._made(self.database.engine)
-
-    def __call__(self, operation: str, **request: Any) -> dict[str, Any]:
-        answer = self.database.execute(operation, request)
-        found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
-        return found
+        self.open()
 
     def create(self, name: str = "music") -> None:
-        self(
-            "CreateTable",
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        create(self.database, name, "pk")
 
     def enable(self, arn: str = ARN, **given: Any) -> None:
         self("EnableKinesisStreamingDestination", TableName="music", StreamArn=arn, **given)

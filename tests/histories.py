@@ -12,8 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hashrange.clock import ManualClock
-from hashrange.database import Caller, Database, Settings
+import worlds
+from hashrange.database import Caller, Settings
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.contract.reruns import Reruns
@@ -27,6 +27,7 @@ from hashrange.tables.inspection import check
 from hashrange.tables.items import records
 from hashrange.tables.items.item_change import Occasion
 from hashrange.tables.writes import read_modify_write
+from worlds import expiry_of, index_on, table_of
 
 NOW = 1_700_000_000.0
 DAY = 24 * 3600.0
@@ -36,23 +37,8 @@ SORTS = [b"\x00", b"\x00\x00", b"\x00\x01", b"\x00\xff", b"\x01", b"a", b"a\x00"
 SORTS += [b"\xff"]
 PARTITIONS = ["p", "q"]
 
-TABLE: dict[str, Any] = {
-    "TableName": "table",
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [
-        {"AttributeName": "p", "AttributeType": "S"},
-        {"AttributeName": "s", "AttributeType": "B"},
-    ],
-    "KeySchema": [
-        {"AttributeName": "p", "KeyType": "HASH"},
-        {"AttributeName": "s", "KeyType": "RANGE"},
-    ],
-}
-INDEX = {
-    "IndexName": "index",
-    "KeySchema": [{"AttributeName": "v", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "KEYS_ONLY"},
-}
+TABLE: dict[str, Any] = table_of("table", "p, s:B")
+INDEX = index_on("index", "v | KEYS_ONLY")
 
 Contents = dict[tuple[bytes, bytes], bytes]
 """The records of a table by their addresses."""
@@ -64,22 +50,18 @@ def key_of(number: int) -> dict[str, Any]:
     return {"p": {"S": PARTITIONS[number // len(SORTS)]}, "s": {"B": base64.b64encode(sort).decode()}}
 
 
-class World:
+class World(worlds.World):
     """A database with one table whose history is kept, and all states that the table ever had."""
 
+    caller = Caller(access_key="tester")
+
     def __init__(self, opener: Callable[[], Any]) -> None:
-        self.opener = opener
-        self.clock = ManualClock(NOW)
-        self.database = Database(opener(), clock=self.clock)
+        super().__init__(opener)
         self("CreateTable", **TABLE)
-        self("UpdateTimeToLive", TableName="table",
-             TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+        self("UpdateTimeToLive", **expiry_of("table"))
         self.hold("test")
         self.known: dict[int, Contents] = {}
         self.note()
-
-    def __call__(self, operation: str, **request: Any) -> Any:
-        return self.database.execute(operation, request, Caller(access_key="tester"))
 
     @property
     def table(self) -> Table:
@@ -115,8 +97,7 @@ class World:
 
     def reopen(self) -> None:
         if isinstance(self.database.engine, EmbeddedEngine):
-            self.database.close()
-            self.database = Database(self.opener(), clock=self.clock)
+            super().reopen()
 
     def compare(self) -> None:
         """Assert that every read of each noted moment returns the state of that moment."""

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange.clock import ManualClock
-from hashrange.database import Caller, Database, Settings
+import worlds
+from hashrange.database import Caller
 from hashrange.errors import ResourceNotFoundException
 from hashrange.interchange import ion
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -26,35 +27,16 @@ else:
 NOW: Final = 1_790_000_000.0
 DAY: Final = 24 * 3600
 BUCKET: Final = "my-bucket"
-_ANYONE: Final = Caller()
 
 
-class World:
+class World(worlds.World):
     """A database with a fixed clock, and a folder of buckets."""
 
     def __init__(self, directory: Path, *, durable: bool = False, **given: Any) -> None:
         self.folder = directory / "s3" / BUCKET
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._data = directory / "data" if durable else None
-        self._settings = Settings(s3_dir=str(directory / "s3"), **given)
-        self.clock = ManualClock(NOW)
-        self.open()
-
-    def open(self) -> None:
-        if self._data is None:
-            self.database = Database(MemoryEngine(), settings=self._settings, clock=self.clock)
-        else:
-            self.database = Database.open(self._data, settings=self._settings, clock=self.clock)
-
-    def reopen(self) -> None:
-        """Open the database again, as a restart does: memory is lost."""
-        self.database.close()
-        self.open()
-
-    def __call__(self, operation: str, caller: Caller = _ANYONE, **request: Any) -> dict[str, Any]:
-        answer = self.database.execute(operation, request, caller)
-        found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
-        return found
+        store = directory / "data" if durable else MemoryEngine
+        super().__init__(store, now=NOW, s3_dir=str(directory / "s3"), **given)
 
     def put(self, key: str, data: bytes) -> None:
         path = self.folder / key
@@ -100,25 +82,12 @@ class World:
         return status
 
 
-GROUPS: Final = {
-    "IndexName": "by-group",
-    "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}, {"AttributeName": "n", "KeyType": "RANGE"}],
-    "Projection": {"ProjectionType": "ALL"},
-}
-
-
 def request(
     table: str, *, prefix: str = "", kind: str = "DYNAMODB_JSON", indexed: bool = False, **given: Any
 ) -> dict[str, Any]:
-    types = {"pk": "S", "group": "S", "n": "N"} if indexed else {"pk": "S"}
+    indexes = {"by-group": "group, n:N"} if indexed else None
     parameters = {
-        "TableName": table,
-        "AttributeDefinitions": [
-            {"AttributeName": name, "AttributeType": type_} for name, type_ in types.items()
-        ],
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "BillingMode": "PAY_PER_REQUEST",
-        **({"GlobalSecondaryIndexes": [GROUPS]} if indexed else {}),
+        **table_of(table, "pk", indexes=indexes),
         **given.pop("parameters", {}),
     }
     source = {"S3Bucket": given.pop("bucket", BUCKET), **({"S3KeyPrefix": prefix} if prefix else {})}

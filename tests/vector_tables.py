@@ -7,10 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import fsum, sqrt
 from typing import Any, Final
 
-import orjson
-
-from hashrange.clock import ManualClock
-from hashrange.database import Database, Settings
+import worlds
 from hashrange.storage.api import Engine
 
 NOW: Final = 1_700_000_000.0
@@ -45,16 +42,11 @@ SCHEMA: Final = [
 TYPES: Final = {"p": "S", "s": "N", "area": "S", "kind": "S", "size": "N"}
 
 
-class World:
+class World(worlds.World):
     """A database with a clock of its own, and requests to it."""
 
     def __init__(self, engine: Engine, **settings: Any) -> None:
-        self.clock = ManualClock(NOW)
-        self.database = Database(engine, clock=self.clock, settings=Settings(**settings))
-
-    def __call__(self, operation: str, **request: Any) -> Any:
-        copied = orjson.loads(orjson.dumps(request))
-        return orjson.loads(orjson.dumps(self.database.execute(operation, copied)))
+        super().__init__(lambda: engine, now=NOW, **settings)
 
     def create(self, *indexes: Item, name: str = "table", scoped: bool = False) -> None:
         """A table with vector indexes; `scoped`: a search schema uses the attributes of `TYPES`."""

@@ -19,6 +19,7 @@ from hashrange import client as in_process
 from hashrange.clock import VirtualClock
 from hashrange.database import Database
 from hashrange.server import running
+from worlds import table_of
 
 Clients = Callable[..., Any]
 """`clients()` makes a client that sends each request once, `clients(attempts=3)` a client that retries,
@@ -27,27 +28,7 @@ Clients = Callable[..., Any]
 
 def create(client: Any, name: str) -> None:
     """Make a table with the key `pk` (text) and `sk` (number), a stream and an index by `date`."""
-    client.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "N"},
-            {"AttributeName": "date", "AttributeType": "S"},
-        ],
-        GlobalSecondaryIndexes=[
-            {
-                "IndexName": "by-date",
-                "KeySchema": [{"AttributeName": "date", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-    )
+    client.create_table(**table_of(name, "pk, sk:N", indexes={"by-date": "date"}, stream="NEW_IMAGE"))
 
 
 @pytest.fixture(autouse=True)

@@ -9,27 +9,18 @@ import pytest
 
 from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
+from worlds import index_on, schema_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
 pytestmark = pytest.mark.skipif(bool(OTHER_ENDPOINT), reason="it watches how far backups are")
 
-KEY: Any = {
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+KEY: Any = schema_of("pk")
 INDEXED: Any = {
     **KEY,
     "AttributeDefinitions": [*KEY["AttributeDefinitions"], {"AttributeName": "n", "AttributeType": "N"}],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-n",
-            "KeySchema": [{"AttributeName": "n", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
+    "GlobalSecondaryIndexes": [index_on("by-n", "n | KEYS_ONLY")],
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
+from worlds import table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -30,12 +31,7 @@ def bucket(buckets: Path) -> Path:
 
 
 def create(client: Any, name: str) -> None:
-    client.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    client.create_table(**table_of(name, "pk"))
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig=SOON)
 
 

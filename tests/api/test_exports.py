@@ -13,6 +13,7 @@ import pytest
 
 from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
+from worlds import recovery_of, table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -32,9 +33,7 @@ def bucket(buckets: Path) -> Path:
 
 def recover(client: DynamoDBClient, table: str) -> str:
     """Switch recovery on; returns the table's ARN."""
-    client.update_continuous_backups(
-        TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-    )
+    client.update_continuous_backups(**recovery_of(table))
     return client.describe_table(TableName=table)["Table"]["TableArn"]
 
 
@@ -83,16 +82,12 @@ def test_an_export_and_its_import(
         client.describe_export(ExportArn=arn[:-8] + "00000000")
 
     again = name_table("imported")
+    parameters: Any = table_of(again, "pk")
     imported = client.import_table(
         S3BucketSource={"S3Bucket": bucket.name, "S3KeyPrefix": f"here/AWSDynamoDB/{arn[-23:]}/data/"},
         InputFormat="DYNAMODB_JSON",
         InputCompressionType="GZIP",
-        TableCreationParameters={
-            "TableName": again,
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        },
+        TableCreationParameters=parameters,
     )["ImportTableDescription"]["ImportArn"]
     settle()
     client.get_waiter("import_completed").wait(ImportArn=imported, WaiterConfig=SOON)

@@ -14,6 +14,7 @@ from botocore.exceptions import WaiterError
 
 from endpoints import OTHER_ENDPOINT, SOON
 from hashrange.database import Database
+from worlds import table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -53,12 +54,7 @@ def begin(client: DynamoDBClient, table: str, bucket: Path | str, **given: Any) 
     options: dict[str, Any] = {
         "S3BucketSource": {"S3Bucket": bucket if isinstance(bucket, str) else bucket.name},
         "InputFormat": "DYNAMODB_JSON",
-        "TableCreationParameters": {
-            "TableName": table,
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        },
+        "TableCreationParameters": table_of(table, "pk"),
     }
     return client.import_table(**{**options, **given})["ImportTableDescription"]["ImportArn"]
 

@@ -21,6 +21,7 @@ from hashrange.errors import (
 )
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from worlds import index_on, table_of
 
 MANY = 1_500  # more than is filled at once
 
@@ -37,14 +38,7 @@ def call(database: Database, operation: str, **request: Any) -> Any:
 
 
 def make_table(database: Database, count: int) -> None:
-    call(
-        database,
-        "CreateTable",
-        TableName="songs",
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "N"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    call(database, "CreateTable", **table_of("songs", "id:N"))
     # A third has the index key, a third has it in the wrong type, a third lacks it.
     kinds: list[Callable[[int], dict[str, Any]]] = [
         lambda n: {"genre": {"S": f"g{n % 2}"}},
@@ -173,11 +167,7 @@ def test_one_index_at_a_time(database: Database) -> None:
 def test_an_attribute_keeps_its_type(database: Database) -> None:
     make_table(database, 3)
     before = call(database, "DescribeTable", TableName="songs")
-    create = {
-        "IndexName": "by-genre",
-        "KeySchema": [{"AttributeName": "genre", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
+    create = index_on("by-genre", "genre")
     definitions = [{"AttributeName": name, "AttributeType": "S"} for name in ("genre", "id")]
     with pytest.raises(ValidationException) as caught:
         call(

@@ -9,14 +9,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from endpoints import OTHER_ENDPOINT
+from worlds import index_on
 
 pytestmark = pytest.mark.skipif(bool(OTHER_ENDPOINT), reason="on AWS the states take their time")
 
-BY_G = {
-    "IndexName": "by-g",
-    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "ALL"},
-}
+BY_G = index_on("by-g", "g")
 
 
 def test_insights_of_a_table_and_an_index(client: Any, create: Callable[..., str]) -> None:

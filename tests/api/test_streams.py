@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
+from worlds import table_of
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
     from types_boto3_dynamodbstreams.client import DynamoDBStreamsClient
@@ -21,16 +23,9 @@ NO_SHARD = "shardId-00000000000000000000-00000000"
 def create(client: DynamoDBClient, table: str, view: Any = "NEW_AND_OLD_IMAGES") -> str:
     """Create a table with a stream (or without, for no view); the stream's ARN."""
     specification: Any = {"StreamEnabled": True, "StreamViewType": view} if view else {"StreamEnabled": False}
-    described = client.create_table(
-        TableName=table,
-        AttributeDefinitions=[
-            {"AttributeName": "id", "AttributeType": "S"},
-            {"AttributeName": "n", "AttributeType": "N"},
-        ],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}, {"AttributeName": "n", "KeyType": "RANGE"}],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification=specification,
-    )["TableDescription"]
+    described = client.create_table(**table_of(table, "id, n:N", StreamSpecification=specification))[
+        "TableDescription"
+    ]
     client.get_waiter("table_exists").wait(TableName=table)
     return described.get("LatestStreamArn", "")
 
@@ -424,12 +419,7 @@ def test_stream_specifications_are_checked(client: DynamoDBClient, name_table: C
     # [docs] Developer Guide, "Enabling a stream": a ValidationException; the text is [assumed].
     code, _ = refused(client.update_table, TableName=table, StreamSpecification={"StreamEnabled": False})
     assert code == "ValidationException"
-    new: Any = {
-        "TableName": name_table("new"),
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
+    new: Any = table_of(name_table("new"), "id")
     # [report] dynoxide issue 115
     assert refused(client.create_table, **new, StreamSpecification={**view, "StreamEnabled": False}) == (
         "ValidationException",

@@ -18,6 +18,7 @@ from hashrange.errors import (
     TransactionInProgressException,
 )
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 HELD: dict[str, Any] = {"id": {"S": "held"}}
 FREE: dict[str, Any] = {"id": {"S": "free"}}
@@ -32,14 +33,7 @@ def clock() -> ManualClock:
 def database(clock: ManualClock) -> Database:
     """A database with one table, where a transaction on the item HELD is in flight for a second."""
     database = Database(MemoryEngine(), settings=Settings(transaction_seconds=1.0), clock=clock)
-    call(
-        database,
-        "CreateTable",
-        TableName="accounts",
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    call(database, "CreateTable", **table_of("accounts", "id"))
     call(database, "TransactWriteItems", **transaction(HELD), ClientRequestToken="first")
     return database
 

@@ -19,6 +19,7 @@ from hashrange.database import Database, Settings
 from hashrange.errors import ResourceInUseException, ServiceError, TransactionConflictException
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.inspection.check import check as problems
+from worlds import create, new_index
 
 Acknowledge = Callable[[str], None]
 
@@ -29,20 +30,9 @@ OLD, OLD_ITEMS = "old", 600
 
 def create_tables(database: Database) -> None:
     """Create the tables that are missing: the previous child may have been killed between the two."""
-    for name, keys in ((ITEMS, {"w": "S", "i": "N"}), (AMOUNTS, {"name": "S"})):
-        request: dict[str, Any] = {
-            "TableName": name,
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [
-                {"AttributeName": key, "AttributeType": kind} for key, kind in keys.items()
-            ],
-            "KeySchema": [
-                {"AttributeName": key, "KeyType": role}
-                for key, role in zip(keys, ("HASH", "RANGE"), strict=False)
-            ],
-        }
+    for name, key in ((ITEMS, "w, i:N"), (AMOUNTS, "name")):
         try:
-            database.execute("CreateTable", request)
+            create(database, name, key)
         except ResourceInUseException:
             continue
 
@@ -89,22 +79,13 @@ def request_of(worker: int, number: int) -> dict[str, Any]:
 
 def tend_index(database: Database) -> None:
     """Build the index, or delete it where it is complete."""
-    index = {
-        "IndexName": "by-group",
-        "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
-    create = {
-        "TableName": ITEMS,
-        "AttributeDefinitions": [{"AttributeName": "group", "AttributeType": "S"}],
-        "GlobalSecondaryIndexUpdates": [{"Create": index}],
-    }
+    adding = new_index(ITEMS, "by-group", "group")
     delete = {"TableName": ITEMS, "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-group"}}]}
     while True:
         if database.sweep() > 0:
             described = database.execute("DescribeTable", {"TableName": ITEMS})["Table"]
             with suppress(ServiceError):  # the table is being changed
-                database.execute("UpdateTable", delete if "GlobalSecondaryIndexes" in described else create)
+                database.execute("UpdateTable", delete if "GlobalSecondaryIndexes" in described else adding)
 
 
 def run(directory: str, acknowledge: Acknowledge) -> None:

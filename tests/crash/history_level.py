@@ -22,6 +22,7 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.background import restoring
 from hashrange.tables.bites import Limit
 from hashrange.tables.inspection.check import check as problems
+from worlds import create, recovery_of
 
 Acknowledge = Callable[[str], None]
 
@@ -36,32 +37,13 @@ def key(number: int) -> dict[str, Any]:
 
 def prepare(database: Database) -> None:
     """Make and fill the table, as far as the previous child had not done it."""
-    request: dict[str, Any] = {
-        "TableName": ACCOUNTS,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [
-            {"AttributeName": "name", "AttributeType": "S"},
-            {"AttributeName": "amount", "AttributeType": "N"},
-        ],
-        "KeySchema": [{"AttributeName": "name", "KeyType": "HASH"}],
-        "GlobalSecondaryIndexes": [
-            {
-                "IndexName": "by-amount",
-                "KeySchema": [{"AttributeName": "amount", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        ],
-    }
     with suppress(ServiceError):
-        database.execute("CreateTable", request)
+        create(database, ACCOUNTS, "name", indexes={"by-amount": "amount:N | KEYS_ONLY"})
     if len(scan(database, ACCOUNTS)) < COUNT:
         for number in range(COUNT):
             item = {**key(number), "amount": {"N": str(AMOUNT)}}
             database.execute("PutItem", {"TableName": ACCOUNTS, "Item": item})
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    database.execute(
-        "UpdateContinuousBackups", {"TableName": ACCOUNTS, "PointInTimeRecoverySpecification": recovery}
-    )
+    database.execute("UpdateContinuousBackups", recovery_of(ACCOUNTS))
 
 
 def scan(database: Database, table: str) -> list[dict[str, Any]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 import orjson
 import pytest
@@ -24,15 +23,11 @@ from hashrange.tables.background import sweeps
 from hashrange.tables.inspection.check import check as problems
 from hashrange.tables.jobs.bulk import bulk_runner as bulk_work
 from hashrange.tables.jobs.exports import export_runner as exports_work
+from worlds import create, table_of
 
 ITEMS, ERRORS = 60, 20
 BITE_ITEMS = 25
 BUCKET = "bucket"
-KEY: Any = {
-    "AttributeDefinitions": [{"AttributeName": "name", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "name", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
 BULK = "bulk"
 
 
@@ -71,7 +66,7 @@ def begin(database: Database, number: int) -> None:
         {
             "S3BucketSource": read,
             "InputFormat": "DYNAMODB_JSON",
-            "TableCreationParameters": {"TableName": f"imported-{number}", **KEY},
+            "TableCreationParameters": table_of(f"imported-{number}", "name"),
         },
     )
     execute(
@@ -106,7 +101,7 @@ def run(directory: str, acknowledge: Acknowledge) -> None:
     database = opened(directory)
     prepare(database)
     if BULK not in tables(database):
-        database.execute("CreateTable", {"TableName": BULK, **KEY})
+        create(database, BULK, "name")
     number = len(states(database))
 
     def transfer() -> None:

@@ -28,6 +28,7 @@ import orjson
 import pytest
 
 from serving import free_port, read_lines
+from worlds import table_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
@@ -54,12 +55,7 @@ def use(endpoint: str) -> None:
         aws_secret_access_key="any",
     )
     if not client.list_tables()["TableNames"]:
-        client.create_table(
-            TableName="pages",
-            KeySchema=[{"AttributeName": "url", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "url", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        client.create_table(**table_of("pages", "url"))
         client.put_item(TableName="pages", Item={"url": {"S": "/"}})
     assert client.scan(TableName="pages")["Count"] == 1
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from worlds import table_of
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
 
@@ -26,12 +28,7 @@ OPENING_BALANCE = 100
 @pytest.fixture
 def table(http_client: DynamoDBClient, name_table: Callable[..., str]) -> str:
     name = name_table("counters", http_client)
-    http_client.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    http_client.create_table(**table_of(name, "id"))
     http_client.get_waiter("table_exists").wait(TableName=name)
     return name
 

@@ -14,6 +14,7 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import TransactionCanceledException
 from hashrange.storage.memory import MemoryEngine
+from worlds import create, expiry_of
 
 A_WEEK_SECONDS = 7 * 24 * 3600
 URL = {"S": "URL#myblog.com/article1"}
@@ -28,30 +29,13 @@ def clock() -> ManualClock:
 @pytest.fixture
 def database(clock: ManualClock) -> Iterator[Database]:
     database = Database(MemoryEngine(), clock=clock)
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "blog_data",
-            "AttributeDefinitions": [
-                {"AttributeName": "PK", "AttributeType": "S"},
-                {"AttributeName": "SK", "AttributeType": "S"},
-            ],
-            "KeySchema": [
-                {"AttributeName": "PK", "KeyType": "HASH"},
-                {"AttributeName": "SK", "KeyType": "RANGE"},
-            ],
-            "BillingMode": "PAY_PER_REQUEST",
-        },
-    )
+    create(database, "blog_data", "PK, SK")
     yield database
     database.close()
 
 
 def enable_expiry(database: Database) -> None:
-    specification = {"Enabled": True, "AttributeName": "ttl"}
-    database.execute(
-        "UpdateTimeToLive", {"TableName": "blog_data", "TimeToLiveSpecification": specification}
-    )
+    database.execute("UpdateTimeToLive", expiry_of("blog_data"))
 
 
 def count_view(database: Database, expires_at: float) -> bool:

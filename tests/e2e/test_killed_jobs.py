@@ -16,6 +16,7 @@ from api.test_exports import items_in, recover
 from api.test_imports import begin, lines
 from endpoints import OTHER_ENDPOINT, SOON, connection
 from serving import serving
+from worlds import table_of
 
 pytestmark = pytest.mark.skipif(bool(OTHER_ENDPOINT), reason="it kills servers")
 
@@ -76,15 +77,11 @@ def test_a_killed_server_goes_on_with_an_export(tmp_path: Path) -> None:
     options = ("--data-dir", str(tmp_path / "data"), "--s3-dir", str(tmp_path / "s3"), "--admin-port", "0")
     with serving(*options) as server:
         client = boto3.client("dynamodb", **connection(server.endpoint))
+        parameters: Any = table_of("table", "pk")
         imported = client.import_table(
             S3BucketSource={"S3Bucket": "bucket"},
             InputFormat="DYNAMODB_JSON",
-            TableCreationParameters={
-                "TableName": "table",
-                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "BillingMode": "PAY_PER_REQUEST",
-            },
+            TableCreationParameters=parameters,
         )["ImportTableDescription"]["ImportArn"]
         client.get_waiter("import_completed").wait(ImportArn=imported, WaiterConfig=SOON)
         table_arn = recover(client, "table")

@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from serving import free_port, serving
+from worlds import expiry_of, table_of
 
 KILLS = 3
 SECONDS_MAX = 30.0
@@ -79,12 +80,7 @@ def eventually(check: Callable[[], bool], what: str) -> None:
 
 
 def create(dynamodb: Any) -> None:
-    dynamodb.create_table(
-        TableName="music",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    dynamodb.create_table(**table_of("music", "pk"))
 
 
 def status(dynamodb: Any) -> list[tuple[str, str]]:
@@ -195,8 +191,7 @@ def test_a_silent_endpoint_delays_neither_requests_nor_expiry_nor_the_end_of_the
     with serving(*data, "--kinesis-endpoint", kinesis.meta.endpoint_url) as server:
         dynamodb: Any = boto3.client("dynamodb", **_connection(server.endpoint))
         create(dynamodb)
-        specification = {"AttributeName": "ttl", "Enabled": True}
-        dynamodb.update_time_to_live(TableName="music", TimeToLiveSpecification=specification)
+        dynamodb.update_time_to_live(**expiry_of("music"))
         dynamodb.enable_kinesis_streaming_destination(TableName="music", StreamArn=arn_of(kinesis))
         eventually(lambda: status(dynamodb) == [("ACTIVE", "")], "not ACTIVE")
         dynamodb.close()

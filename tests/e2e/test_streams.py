@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from worlds import table_of
+
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
     from types_boto3_dynamodbstreams.client import DynamoDBStreamsClient
@@ -15,13 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def table(client: DynamoDBClient, name_table: Callable[..., str]) -> str:
     name = name_table("orders")
-    client.create_table(
-        TableName=name,
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-    )
+    client.create_table(**table_of(name, "id", stream="NEW_AND_OLD_IMAGES"))
     client.get_waiter("table_exists").wait(TableName=name)
     return name
 

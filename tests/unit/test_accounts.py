@@ -23,6 +23,7 @@ from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
 from vector_tables import index_of
+from worlds import create, expiry_of, recovery_of
 
 ONE, OTHER = "111111111111", "222222222222"
 ACCOUNTS = Settings(separate_accounts=True)
@@ -49,16 +50,8 @@ class World:
         return orjson.loads(orjson.dumps(self.database.execute(operation, copied, caller)))
 
     def create(self, caller: Caller, value: str, name: str = "pages") -> None:
-        self(
-            caller,
-            "CreateTable",
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-            VectorIndexes=[{**index_of("nearby", 1), "VectorAttribute": {"AttributeName": "place"}}],
-        )
+        near = {**index_of("nearby", 1), "VectorAttribute": {"AttributeName": "place"}}
+        create(self.database, name, "pk", caller, stream="NEW_IMAGE", VectorIndexes=[near])
         self(caller, "PutItem", TableName=name, Item={**KEY, "v": {"S": value}})
 
     def value(self, caller: Caller, name: str = "pages") -> str | None:
@@ -66,17 +59,6 @@ class World:
             return str(self(caller, "GetItem", TableName=name, Key=KEY)["Item"]["v"]["S"])
         except ResourceNotFoundException:
             return None
-
-
-def create_table(database: Database, caller: Caller, name: str) -> None:
-    key = {"AttributeName": "pk", "AttributeType": "S"}
-    request = {
-        "TableName": name,
-        "BillingMode": "PAY_PER_REQUEST",
-        "AttributeDefinitions": [key],
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    }
-    database.execute("CreateTable", request, caller)
 
 
 HERE, THERE = Caller(account_id=ONE), Caller(account_id=OTHER)
@@ -110,10 +92,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "DeleteItem": {"TableName": "pages", "Key": KEY},
     "DeleteTable": {"TableName": "pages"},
     "DescribeContinuousBackups": {"TableName": "pages"},
-    "UpdateContinuousBackups": {
-        "TableName": "pages",
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-    },
+    "UpdateContinuousBackups": recovery_of("pages"),
     "DescribeTable": {"TableName": "pages"},
     "DescribeTimeToLive": {"TableName": "pages"},
     "DescribeContributorInsights": {"TableName": "pages"},
@@ -138,10 +117,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "UpdateItem": {"TableName": "pages", "Key": KEY},
     "UpdateContributorInsights": {"TableName": "pages", "ContributorInsightsAction": "ENABLE"},
     "UpdateTable": {"TableName": "pages", "DeletionProtectionEnabled": False},
-    "UpdateTimeToLive": {
-        "TableName": "pages",
-        "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
-    },
+    "UpdateTimeToLive": expiry_of("pages"),
 }
 # These name their table by its ARN only, or make one, or name none.
 ELSEWHERE = {"CreateTable", "RestoreTableToPointInTime", "ListTables", "ListStreams"}
@@ -187,12 +163,7 @@ def test_a_table_is_restored_within_its_account() -> None:
     world = World(ACCOUNTS)
     for caller, value in ((HERE, "mine"), (THERE, "theirs")):
         world.create(caller, value)
-        world(
-            caller,
-            "UpdateContinuousBackups",
-            TableName="pages",
-            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-        )
+        world(caller, "UpdateContinuousBackups", **recovery_of("pages"))
     restore: Any = {"TargetTableName": "restored", "UseLatestRestorableTime": True}
     with pytest.raises(ValidationException, match="match the resource owner's account"):
         world(THERE, "RestoreTableToPointInTime", SourceTableArn=arn(ONE), **restore)
@@ -268,8 +239,7 @@ def test_the_background_works_on_the_tables_of_all() -> None:
     world = World(BOTH)
     for caller in (HERE, THERE, ABROAD):
         world.create(caller, "old")
-        ttl = {"AttributeName": "ttl", "Enabled": True}
-        world(caller, "UpdateTimeToLive", TableName="pages", TimeToLiveSpecification=ttl)
+        world(caller, "UpdateTimeToLive", **expiry_of("pages"))
         world(caller, "PutItem", TableName="pages", Item={**KEY, "ttl": {"N": "1800000100"}})
     overview = [table["name"] for table in world.database.overview()]
     assert overview == [f"{ONE}/eu-west-1/pages", f"{ONE}/us-east-1/pages", f"{OTHER}/us-east-1/pages"]
@@ -349,7 +319,7 @@ def test_a_start_warns_of_tables_that_nobody_finds(now: Settings, caplog: pytest
     engine = MemoryEngine()
     for number, settings in enumerate(FOUND):
         for caller in (HERE, THERE):
-            create_table(Database(engine, settings=settings), caller, f"{caller.account_id}-{number}")
+            create(Database(engine, settings=settings), f"{caller.account_id}-{number}", "pk", caller)
     warn_of_hidden_tables(Database(engine, settings=now))
     owners = {
         Settings(): "all callers",
@@ -367,7 +337,7 @@ def test_a_start_names_a_few_owners_and_counts_the_others(caplog: pytest.LogCapt
     engine = MemoryEngine()
     accounts = Database(engine, settings=ACCOUNTS)
     for number in range(8):
-        create_table(accounts, Caller(account_id=f"{number:012}"), "pages")
+        create(accounts, "pages", "pk", Caller(account_id=f"{number:012}"))
     warn_of_hidden_tables(accounts)
     assert caplog.records == []
     warn_of_hidden_tables(Database(engine))

@@ -39,32 +39,13 @@ from hashrange.tables.background import sweeps, units
 from hashrange.tables.background.units import Bite, Unit
 from hashrange.tables.bites import Damage
 from hashrange.tables.inspection import overview
+from worlds import expiry_of, new_index, table_of
 
 START = 1_767_225_600  # 2026-01-01
 JSON = {"Content-Type": "application/json"}
-CREATE = {
-    "TableName": "events",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
-TTL = {
-    "TableName": "events",
-    "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": True},
-}
-INDEX = {
-    "TableName": "events",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "GlobalSecondaryIndexUpdates": [
-        {
-            "Create": {
-                "IndexName": "again",
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "KEYS_ONLY"},
-            }
-        }
-    ],
-}
+CREATE = table_of("events", "pk")
+TTL = expiry_of("events", "until")
+INDEX = new_index("events", "again", "pk | KEYS_ONLY")
 
 
 @pytest.fixture

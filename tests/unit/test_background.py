@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from hashrange.clock import ManualClock
-from hashrange.database import Background, Database, Settings
+import worlds
+from hashrange.database import Background, Database
 from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import bites, streams
@@ -25,6 +25,7 @@ from hashrange.tables.items.item_change import ItemChange, Occasion
 from hashrange.tables.spaces import CATALOG_SPACE, LAG_SPACE
 from hashrange.tables.writes import applying, expiry, lag
 from hashrange.values import Item
+from worlds import create, expiry_of, new_index
 
 T = TypeVar("T")
 
@@ -32,50 +33,27 @@ NOW = 1_700_000_000
 DAY = 24 * 3600
 
 
-class World:
+class World(worlds.World):
     """A database in memory with clocks that stand still."""
 
     def __init__(self, **settings: float) -> None:
-        self.clock = ManualClock(NOW)
         self.steady = 0.0
         self.engine = MemoryEngine()
-        self.database = Database(self.engine, clock=self.clock, settings=Settings(**settings))  # type: ignore[arg-type]
+        super().__init__(lambda: self.engine, now=NOW, **settings)
         self.background = self.database.background = Background(lambda: self.steady)
 
-    def __call__(self, operation: str, **request: Any) -> dict[str, Any]:
-        return dict(self.database.execute(operation, request))
-
     def create(self, name: str, *, stream: bool = False) -> None:
-        view = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}}
-        self(
-            "CreateTable",
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "p", "AttributeType": "N"}],
-            KeySchema=[{"AttributeName": "p", "KeyType": "HASH"}],
-            **(view if stream else {}),
-        )
+        create(self.database, name, "p:N", stream="NEW_IMAGE" if stream else None)
 
     def put(self, name: str, number: int, **attributes: Any) -> None:
         item: Item = {"p": {"N": str(number)}, "g": {"S": f"g{number}"}, **attributes}
         self("PutItem", TableName=name, Item=item)
 
     def index(self, name: str) -> None:
-        create = {
-            "IndexName": "by-g",
-            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-        self(
-            "UpdateTable",
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
-            GlobalSecondaryIndexUpdates=[{"Create": create}],
-        )
+        self("UpdateTable", **new_index(name, "by-g", "g"))
 
     def expire(self, name: str) -> None:
-        wanted = {"AttributeName": "ttl", "Enabled": True}
-        self("UpdateTimeToLive", TableName=name, TimeToLiveSpecification=wanted)
+        self("UpdateTimeToLive", **expiry_of(name))
 
     def table(self, name: str) -> Table:
         return self.engine.read(partial(catalog.open_any, name=name, scope=""))

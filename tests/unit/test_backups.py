@@ -37,8 +37,7 @@ from hashrange.tables.definitions import dropped
 from hashrange.tables.inspection import mending
 from hashrange.tables.inspection.check import check
 from hashrange.tables.jobs.backups import backup_writer
-
-RECOVERY = {"PointInTimeRecoveryEnabled": True}
+from worlds import recovery_of, table_of
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -368,7 +367,7 @@ def test_a_deleted_table_with_recovery_leaves_a_backup(
     if not at_once:
         monkeypatch.setattr(restoring, "AT_ONCE", Limit(0))
     world.fill(20)
-    world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=RECOVERY)
+    world("UpdateContinuousBackups", **recovery_of("music"))
     before = world.rows()
     user = world.backup()
     world("DeleteTable", TableName="music")
@@ -403,7 +402,7 @@ def test_tables_that_are_deleted_at_the_same_moment_leave_a_backup_each(world: W
         if number:
             world.create()
         world.put(number)
-        world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=RECOVERY)
+        world("UpdateContinuousBackups", **recovery_of("music"))
         rows[number] = world.rows()
         world("DeleteTable", TableName="music")
     arns = world.listed(BackupType="SYSTEM")
@@ -464,12 +463,7 @@ def test_backups_are_found_by_a_new_store(tmp_path: Path) -> None:
 def test_the_directory_lies_in_the_data_directory_if_nothing_is_said(tmp_path: Path) -> None:
     with Database.open(tmp_path / "data") as database:
         client = connect(database)
-        client.create_table(
-            TableName="songs",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        )
+        client.create_table(**table_of("songs", "pk"))
         client.create_backup(TableName="songs", BackupName="first")
         database.settle()
         [folder] = (tmp_path / "data" / "backups").iterdir()
@@ -486,12 +480,7 @@ def test_a_database_in_memory_needs_a_directory() -> None:
 def test_in_process(tmp_path: Path) -> None:
     with hashrange.local(settings=Settings(backup_dir=str(tmp_path))) as database:
         client = database.client()
-        client.create_table(
-            TableName="songs",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        )
+        client.create_table(**table_of("songs", "pk"))
         arn = client.create_backup(TableName="songs", BackupName="first")["BackupDetails"]["BackupArn"]
         assert (
             client.describe_backup(BackupArn=arn)["BackupDescription"]["BackupDetails"]["BackupName"]
@@ -525,14 +514,7 @@ def test_accounts_have_backups_of_their_own(tmp_path: Path) -> None:
     world = World(tmp_path, separate_accounts=True)
     mine, other = Caller(account_id="111111111111"), Caller(account_id="222222222222")
     for caller in (mine, other):
-        world(
-            "CreateTable",
-            caller,
-            TableName="songs",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        )
+        world("CreateTable", caller, **table_of("songs", "pk"))
     world("PutItem", mine, TableName="songs", Item={"pk": {"S": "mine"}})
     arn = world("CreateBackup", mine, TableName="songs", BackupName="first")["BackupDetails"]["BackupArn"]
     world.database.settle()

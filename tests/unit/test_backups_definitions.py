@@ -11,6 +11,7 @@ import pytest
 
 from backing import World
 from hashrange.tables.inspection.check import check
+from worlds import new_index
 
 
 @pytest.fixture(params=["memory", "embedded"])
@@ -68,11 +69,7 @@ def test_a_table_whose_indexes_have_changed(world: World) -> None:
     world.fill(5)
     world("UpdateTable", TableName="music", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "by-v"}}])
     world.database.settle()
-    types = [{"AttributeName": "other", "AttributeType": "B"}]
-    create = {"IndexName": "new", "KeySchema": [{"AttributeName": "other", "KeyType": "HASH"}],
-              "Projection": {"ProjectionType": "ALL"}}  # fmt: skip
-    world("UpdateTable", TableName="music", AttributeDefinitions=types,
-          GlobalSecondaryIndexUpdates=[{"Create": create}])  # fmt: skip
+    world("UpdateTable", **new_index("music", "new", "other:B"))
     while_filling = world.begin()
     world.database.settle()
     world("UpdateTable", TableName="music", GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "new"}}])

@@ -19,21 +19,12 @@ from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.items.capacity import Bill
+from worlds import create
 
 CALLER = Caller(account_id="123456789012")
 KEY = {"p": {"S": "a"}, "s": {"N": "1"}}
 ITEM = KEY | {"l": {"S": "local"}, "g": {"S": "global"}, "v": {"S": "x" * 3_000}}
 T = {"TableName": "table"}
-LOCAL = {
-    "IndexName": "local",
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "l", "KeyType": "RANGE"}],
-    "Projection": {"ProjectionType": "KEYS_ONLY"},
-}
-GLOBAL = {
-    "IndexName": "global",
-    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "ALL"},
-}
 QUERY = T | {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": {":p": {"S": "a"}}}
 BY_LOCAL = QUERY | {"IndexName": "local", "Select": "ALL_ATTRIBUTES"}
 SELECT = 'SELECT * FROM "table" WHERE p = \'a\' AND s = 1'
@@ -88,14 +79,8 @@ def made(engine: Any) -> Database:
     database = Database(engine)
     # On a busy machine a turn would end in the middle of a request, which then runs on a thread.
     database.turn_seconds = math.inf
-    types = {"p": "S", "s": "N", "l": "S", "g": "S"}
-    sort = {"AttributeName": "s", "KeyType": "RANGE"}
-    hashed = {"AttributeName": "p", "KeyType": "HASH"}
-    table: dict[str, Any] = {"LocalSecondaryIndexes": [LOCAL], "GlobalSecondaryIndexes": [GLOBAL]}
-    for name, key, used, further in (("table", [hashed, sort], "pslg", table), ("other", [hashed], "p", {})):
-        definitions = [{"AttributeName": one, "AttributeType": types[one]} for one in used]
-        request = {"TableName": name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": key, **further}
-        database.execute("CreateTable", request | {"AttributeDefinitions": definitions})
+    create(database, "table", "p, s:N", local_indexes={"local": "p, l | KEYS_ONLY"}, indexes={"global": "g"})
+    create(database, "other", "p")
     return database
 
 

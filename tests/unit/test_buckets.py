@@ -19,6 +19,7 @@ from hashrange.buckets import BucketError, Buckets, Unreachable, s3
 from hashrange.buckets.folders import Folders
 from hashrange.buckets.s3 import S3Buckets
 from importing import BUCKET, COMPRESS, World, encoded, item_of, request
+from worlds import recovery_of
 
 # Their order is that of the bytes: "a.b" comes before "a/b", and "a/c" is a folder.
 KEYS = ["a.b", "a/b", "a/c/d", "a0", "data/part 1", "data/ä", "z"]
@@ -372,8 +373,7 @@ def test_an_export_whose_prefix_cannot_be_a_folder_fails(
 ) -> None:
     world = World(tmp_path)
     world("CreateTable", **request("music")["TableCreationParameters"])
-    specification = {"PointInTimeRecoveryEnabled": True}
-    world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=specification)
+    world("UpdateContinuousBackups", **recovery_of("music"))
     table_arn = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
     begun = world(
         "ExportTableToPointInTime", TableArn=table_arn, S3Bucket=BUCKET, S3Prefix=prefix_of(world.folder)

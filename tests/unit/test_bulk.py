@@ -24,6 +24,7 @@ from hashrange.tables import bites
 from hashrange.tables.inspection.check import check
 from hashrange.tables.jobs.bulk import bulk_runner
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of
+from worlds import new_index, table_of
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 BOTH = ["ERROR", "CONDITION_CHECK_FAILURE"]
@@ -37,24 +38,8 @@ class Bulk(World):
         super().__init__(directory, **given)
         self.reports = directory / "s3" / "reports"
         self.reports.mkdir()
-        self(
-            "CreateTable",
-            TableName="music",
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "group", "AttributeType": "S"},
-            ],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "by-group",
-                    "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
-        )
+        indexes = {"by-group": "group | KEYS_ONLY"}
+        self("CreateTable", **table_of("music", "pk", indexes=indexes, stream="KEYS_ONLY"))
         self.database.settle()
 
     def start(self, kind: str = "DYNAMODB_JSON", **given: Any) -> str:
@@ -361,10 +346,7 @@ def test_the_table_has_to_be_ready(world: Bulk) -> None:
     """[docs] Bulk put items considerations"""
     with pytest.raises(ResourceNotFoundException):
         world.start(TableName="missing")
-    world("CreateTable", TableName="global", BillingMode="PAY_PER_REQUEST",
-          AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-          KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-          StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})  # fmt: skip
+    world("CreateTable", **table_of("global", "pk", stream="NEW_AND_OLD_IMAGES"))
     world.database.settle()
     replicas = [{"Create": {"RegionName": "eu-west-1"}}]
     world.start(TableName="global")
@@ -378,12 +360,7 @@ def test_the_table_has_to_be_ready(world: Bulk) -> None:
     # More items than an index is filled with at once.
     world.put("a", rows(*({"Item": item_of(number)} for number in range(bites.AT_ONCE.items + 1))))
     world.done()
-    world("UpdateTable", TableName="music",
-          AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"},
-                                {"AttributeName": "n", "AttributeType": "N"}],
-          GlobalSecondaryIndexUpdates=[{"Create": {
-              "IndexName": "by-n", "KeySchema": [{"AttributeName": "n", "KeyType": "HASH"}],
-              "Projection": {"ProjectionType": "ALL"}}}])  # fmt: skip
+    world("UpdateTable", **new_index("music", "by-n", "n:N"))
     with pytest.raises(ResourceInUseException):
         world.start()
     world.database.settle()

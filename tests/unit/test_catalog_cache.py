@@ -10,27 +10,16 @@ from hashrange.tables.background import sweeps
 from hashrange.tables.background.units import Background, Unit
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
-
-
-def create(database: Database, name: str) -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": name,
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        },
-    )
+from worlds import create
 
 
 def test_definitions_that_are_gone_are_forgotten() -> None:
     with Database.in_memory() as database:
         for number in range(20):
-            create(database, f"stays-{number}")
+            create(database, f"stays-{number}", "pk")
         for number in range(500):
             name = f"goes-{number}"
-            create(database, name)
+            create(database, name, "pk")
             database.settle()
             database.execute("DeleteTable", {"TableName": name})
             database.settle()
@@ -42,7 +31,7 @@ def test_definitions_that_are_gone_are_forgotten() -> None:
 def test_definitions_in_use_are_decoded_once() -> None:
     with Database.in_memory() as database:
         for number in range(200):
-            create(database, f"stays-{number}")
+            create(database, f"stays-{number}", "pk")
         database.settle()
         database.sweep()
         before = catalog.decoded.misses
@@ -58,7 +47,7 @@ def test_jobs_that_list_the_tables_while_a_sweep_does_let_go_of_none() -> None:
     """Jobs run beside the sweep, on a thread of their own."""
     with Database.in_memory() as database:
         for number in range(300):
-            create(database, f"stays-{number}")
+            create(database, f"stays-{number}", "pk")
         database.settle()
         database.sweep()
         listed: list[int] = []

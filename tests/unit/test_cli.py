@@ -33,6 +33,7 @@ from hashrange.cli.serving import welcome
 from hashrange.database import Database
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
+from worlds import create
 
 
 def invoke(*arguments: str, **environment: str) -> Result:
@@ -340,13 +341,7 @@ def test_a_server_warns_of_tables_that_no_caller_finds(
         serving, "serve", lambda database, **options: options["started"]("http://127.0.0.1:1")
     )
     with Database.open(tmp_path / "data") as database:
-        request = {
-            "TableName": "pages",
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "url", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "url", "KeyType": "HASH"}],
-        }
-        database.execute("CreateTable", request)
+        create(database, "pages", "url")
     started = ("serve", "--data-dir", str(tmp_path / "data"))
     assert "WARNING" not in invoke(*started).stderr
     assert (

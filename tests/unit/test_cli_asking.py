@@ -19,14 +19,9 @@ from hashrange.database import Database
 from hashrange.rings import rings
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
-ORDERS = {
-    "TableName": "orders",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
-}
+ORDERS = table_of("orders", "pk", stream="KEYS_ONLY")
 OF_THE_PLANE = (
     ["clock", "show"],
     ["faults", "list"],

@@ -16,6 +16,7 @@ from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Caller, Database, Settings
 from hashrange.server import running
+from worlds import create
 
 pytestmark = pytest.mark.once
 
@@ -39,16 +40,7 @@ class Server:
         return result.stdout
 
     def fill(self, table: str, count: int = 20, caller: Caller = Caller()) -> None:  # noqa: B008 (immutable)
-        self.database.execute(
-            "CreateTable",
-            {
-                "TableName": table,
-                "BillingMode": "PAY_PER_REQUEST",
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            },
-            caller,
-        )
+        create(self.database, table, "pk", caller)
         for number in range(count):
             item = {"pk": {"S": f"{table} {number}"}}
             self.database.execute("PutItem", {"TableName": table, "Item": item}, caller)

@@ -24,6 +24,7 @@ from hashrange.storage.embedded.files.logs import LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import read_manifest
 from hashrange.tables.definitions import catalog
 from hashrange.tables.items import records
+from worlds import table_of
 
 ITEMS = 400
 
@@ -288,12 +289,7 @@ def test_a_killed_server_whose_log_was_damaged(tmp_path: Path) -> None:
     """It refuses to start, as often as it is tried, until the loss is accepted; then only that is lost."""
     data = tmp_path / "data"
     with served(data) as client:
-        client.create_table(
-            TableName="many",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "p", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "p", "KeyType": "HASH"}],
-        )
+        client.create_table(**table_of("many", "p"))
         for n in range(60):
             client.put_item(TableName="many", Item={"p": {"S": f"p{n}"}, "v": {"S": "x" * 500}})
     assert all(path.stat().st_mode & 0o077 == 0 for path in (data, *data.rglob("*")))

@@ -26,6 +26,7 @@ from hashrange.storage.api import Engine
 from hashrange.storage.failures import UnfinishedCopy
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
+from worlds import create
 
 pytestmark = pytest.mark.once
 
@@ -107,27 +108,7 @@ def write(database: Database, n: int) -> None:
 
 
 def make_accounts(database: Database) -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "accounts",
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [
-                {"AttributeName": "id", "AttributeType": "N"},
-                {"AttributeName": "balance", "AttributeType": "N"},
-            ],
-            "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            "GlobalSecondaryIndexes": [
-                {
-                    "IndexName": "by-balance",
-                    "KeySchema": [{"AttributeName": "balance", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-            "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-        },
-        CALLER,
-    )
+    create(database, "accounts", "id:N", CALLER, indexes={"by-balance": "balance:N"}, stream="NEW_IMAGE")
     for n in range(ACCOUNTS):
         item = {"id": {"N": str(n)}, "balance": {"N": str(BALANCE)}, "moves": {"N": "0"}}
         database.execute("PutItem", {"TableName": "accounts", "Item": item}, CALLER)

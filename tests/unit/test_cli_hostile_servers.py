@@ -24,14 +24,10 @@ from hashrange.client import connect
 from hashrange.database import Database
 from hashrange.protocol import ADMIN_HEADER
 from hashrange.rings import rings
+from worlds import table_of
 
 KEY = '{"pk": {"S": "a"}}'
-ORDERS: Any = {
-    "TableName": "orders",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+ORDERS: Any = table_of("orders", "pk")
 # All that the commands read of answers.
 MEMBERS = (
     "Answer", "Attributes", "Counts", "Differences", "Item", "Items", "LastEvaluatedKey", "Next", "Records",

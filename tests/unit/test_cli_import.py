@@ -17,30 +17,15 @@ from hashrange.cli.remote import batches
 from hashrange.database import Database
 from hashrange.server import running
 from importing import encoded, item_of
+from worlds import create, index_on
 
-GROUP = {
-    "IndexName": "by-group",
-    "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "ALL"},
-}
+GROUP = index_on("by-group", "group")
 
 
 @pytest.fixture
 def database() -> Iterator[Database]:
     with Database.in_memory() as database:
-        database.execute(
-            "CreateTable",
-            {
-                "TableName": "music",
-                "AttributeDefinitions": [
-                    {"AttributeName": "pk", "AttributeType": "S"},
-                    {"AttributeName": "group", "AttributeType": "S"},
-                ],
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "BillingMode": "PAY_PER_REQUEST",
-                "GlobalSecondaryIndexes": [GROUP],
-            },
-        )
+        create(database, "music", "pk", indexes={"by-group": "group"})
         yield database
 
 

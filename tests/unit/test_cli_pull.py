@@ -23,6 +23,7 @@ from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange.server import running
 from hashrange.settings import Settings
+from worlds import expiry_of, index_on, table_of
 
 ORDERS: dict[str, Any] = {
     "TableName": "shop-orders",
@@ -46,30 +47,12 @@ ORDERS: dict[str, Any] = {
             "ProvisionedThroughput": {"ReadCapacityUnits": 7, "WriteCapacityUnits": 8},
         }
     ],
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": "by-region",
-            "KeySchema": [
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "region", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
+    "LocalSecondaryIndexes": [index_on("by-region", "pk, region | KEYS_ONLY")],
     "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
     "TableClass": "STANDARD_INFREQUENT_ACCESS",
     "DeletionProtectionEnabled": True,
     "Tags": [{"Key": f"tag-{number}", "Value": str(number)} for number in range(30)],
 }
-
-
-def simple(name: str) -> dict[str, Any]:
-    return {
-        "TableName": name,
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
 
 
 @pytest.fixture(autouse=True)
@@ -97,10 +80,9 @@ def source(account: Database) -> Iterator[Any]:
     with running(account) as url:
         client: Any = boto3.client("dynamodb", endpoint_url=url)
         client.create_table(**ORDERS)
-        living = {"Enabled": True, "AttributeName": "until"}
-        client.update_time_to_live(TableName="shop-orders", TimeToLiveSpecification=living)
+        client.update_time_to_live(**expiry_of("shop-orders", "until"))
         for name in ("shop-users", "logs"):
-            client.create_table(**simple(name))
+            client.create_table(**table_of(name, "id"))
         items = [
             {"pk": {"S": f"o{number % 7}"}, "sk": {"N": str(number)}, "b": {"B": b"\x00\xff"}}
             for number in range(120)
@@ -187,7 +169,7 @@ def test_a_table_as_aws_describes_it(target: Any) -> None:
         "IndexArn": "arn:aws:dynamodb:us-east-1:123456789012:table/orders/index/by-group",
         **added,
     }
-    table = simple("orders")
+    table = table_of("orders", "id")
     del table["BillingMode"]
     table |= {
         "TableStatus": "ACTIVE",
@@ -314,7 +296,7 @@ def test_a_table_by_its_arn_comes_from_the_region_of_the_arn() -> None:
         running(here) as target_url,
     ):
         there = boto3.client("dynamodb", endpoint_url=source_url, region_name="eu-west-3")
-        arn = there.create_table(**simple("orders"))["TableDescription"]["TableArn"]
+        arn = there.create_table(**table_of("orders", "id"))["TableDescription"]["TableArn"]
         target = boto3.client("dynamodb", endpoint_url=target_url, region_name="eu-west-3")
         result = run(there, target, arn)
         assert result.exit_code == 0, result.output
@@ -340,7 +322,7 @@ def test_what_is_not_there_is_named(source: Any, target: Any, arguments: list[st
 
 
 def test_other_tables_come_although_one_fails(source: Any, target: Any) -> None:
-    other = simple("shop-orders")
+    other = table_of("shop-orders", "id")
     target.create_table(**other)
     result = run(source, target, "shop-*")
     assert result.exit_code == 1

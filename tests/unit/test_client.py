@@ -20,18 +20,9 @@ from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.failures import StoreClosed
 from hashrange.storage.memory import MemoryEngine
+from worlds import expiry_of, schema_of, table_of
 
-KEY_SCHEMA = {
-    "KeySchema": [
-        {"AttributeName": "pk", "KeyType": "HASH"},
-        {"AttributeName": "sk", "KeyType": "RANGE"},
-    ],
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "sk", "AttributeType": "N"},
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+KEY_SCHEMA = schema_of("pk, sk:N")
 
 
 @pytest.fixture
@@ -278,16 +269,9 @@ def test_background_work_is_done_before_a_request_once_it_is_due() -> None:
     clock = ManualClock()
     database = Database(MemoryEngine(), clock=clock)
     client = in_process.connect(database)
-    client.create_table(
-        TableName="things",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    client.create_table(**table_of("things", "pk"))
     clock.advance(7200)
-    client.update_time_to_live(
-        TableName="things", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True}
-    )
+    client.update_time_to_live(**expiry_of("things"))
     expires = str(int(clock.now()) + 60)
     client.put_item(TableName="things", Item={"pk": {"S": "a"}, "ttl": {"N": expires}})
     assert client.scan(TableName="things")["Count"] == 1

@@ -21,6 +21,7 @@ from hashrange.tables import streams
 from hashrange.tables.definitions.table import Throughput
 from hashrange.tables.spaces import HOLD_SPACE
 from hashrange.tables.streams import Stream
+from worlds import table_of
 
 START = 1_767_225_600.0
 HOUR, DAY = 3_600.0, 86_400.0
@@ -47,14 +48,7 @@ class Stepping:
         return self.database.execute(operation, request)
 
     def create(self, name: str = "table", **more: Any) -> None:
-        self.ask(
-            "CreateTable",
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-            **more,
-        )
+        self.ask("CreateTable", **table_of(name, "pk", **more))
 
     def step(self, seconds: float, *, sweep: bool = True) -> None:
         self.clock.set(self.clock.now() + seconds)

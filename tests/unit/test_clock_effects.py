@@ -26,6 +26,7 @@ from hashrange.database import Database, Settings
 from hashrange.server import running
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from worlds import expiry_of, table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -98,19 +99,11 @@ def post_clock(url: str, change: dict[str, Any]) -> None:
 
 
 def create(world: World, name: str, **more: Any) -> None:
-    attributes = more.pop("AttributeDefinitions", [{"AttributeName": "pk", "AttributeType": "S"}])
-    world.client.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=attributes,
-        BillingMode="PAY_PER_REQUEST",
-        **more,
-    )
+    world.client.create_table(**table_of(name, "pk", **more))
 
 
 def expire(world: World, name: str) -> None:
-    specification: Any = {"AttributeName": "until", "Enabled": True}
-    world.client.update_time_to_live(TableName=name, TimeToLiveSpecification=specification)
+    world.client.update_time_to_live(**expiry_of(name, "until"))
 
 
 def put_all(world: World, name: str, items: list[dict[str, Any]]) -> None:
@@ -123,7 +116,6 @@ def keys(world: World, name: str) -> list[str]:
     return sorted(item["pk"]["S"] for item in world.client.scan(TableName=name)["Items"])
 
 
-STREAM: Any = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}}
 
 
 def iterator(world: World, name: str, shard: int = 0, kind: Any = "TRIM_HORIZON") -> str:
@@ -162,7 +154,7 @@ def test_however_many_expire_one_advance_is_enough(world: World) -> None:
 
 
 def test_the_stream_tells_of_expiry(world: World) -> None:
-    create(world, "table", **STREAM)
+    create(world, "table", stream="NEW_AND_OLD_IMAGES")
     expire(world, "table")
     world.client.put_item(TableName="table", Item={"pk": {"S": "a"}, "until": {"N": str(START + HOUR)}})
     world.advance(HOUR)
@@ -174,7 +166,7 @@ def test_the_stream_tells_of_expiry(world: World) -> None:
 
 
 def test_a_shard_iterator_expires(world: World) -> None:
-    create(world, "table", **STREAM)
+    create(world, "table", stream="NEW_AND_OLD_IMAGES")
     issued = iterator(world, "table")
     world.advance(15 * MINUTE)
     assert world.streams.get_records(ShardIterator=issued)["Records"] == []
@@ -184,7 +176,7 @@ def test_a_shard_iterator_expires(world: World) -> None:
 
 
 def test_stream_records_are_trimmed_after_a_day(world: World) -> None:
-    create(world, "table", **STREAM)
+    create(world, "table", stream="NEW_AND_OLD_IMAGES")
     for key, pause in (("old", HOUR), ("new", 23 * HOUR)):
         world.client.put_item(TableName="table", Item={"pk": {"S": key}})
         world.advance(pause)
@@ -200,7 +192,7 @@ def test_stream_records_are_trimmed_after_a_day(world: World) -> None:
 def test_the_stream_of_a_deleted_table_stays_for_a_day(
     world: World, settings: Settings, steps: int
 ) -> None:
-    create(world, "table", **STREAM)
+    create(world, "table", stream="NEW_AND_OLD_IMAGES")
     world.client.delete_table(TableName="table")
     for _ in range(steps):
         world.advance((settings.delete_seconds + DAY) / steps)
@@ -210,7 +202,7 @@ def test_the_stream_of_a_deleted_table_stays_for_a_day(
 
 
 def test_shards_roll_over(world: World) -> None:
-    create(world, "table", **STREAM)
+    create(world, "table", stream="NEW_AND_OLD_IMAGES")
     world.advance(4 * HOUR)
     arn = world.client.describe_table(TableName="table")["Table"]["LatestStreamArn"]
     first, second = world.streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
@@ -286,13 +278,7 @@ def test_a_clock_that_is_set_back_takes_no_table_away(world: World) -> None:
 
 @pytest.mark.parametrize("settings", [Settings(gsi_delay_seconds=5, sweep_seconds=HOUR)])
 def test_global_indexes_lag(world: World) -> None:
-    index = {
-        "IndexName": "by-owner",
-        "KeySchema": [{"AttributeName": "owner", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
-    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "owner")]
-    create(world, "table", AttributeDefinitions=attributes, GlobalSecondaryIndexes=[index])
+    create(world, "table", indexes={"by-owner": "owner"})
     put_all(world, "table", [{"pk": {"S": str(n)}, "owner": {"S": "ann"}} for n in range(300)])
 
     def count() -> int:

@@ -22,6 +22,7 @@ from hashrange.tables.background.leaps import AGREE_SECONDS, GAP_SECONDS, LEAP_S
 from hashrange.tables.background.units import Background
 from hashrange.tables.definitions import catalog
 from hashrange.tables.spaces import FIRST_TABLE_SPACE
+from worlds import expiry_of, recovery_of, table_of
 
 START = 1_767_225_600.0
 DAY = 86_400.0
@@ -85,18 +86,9 @@ class Machine:
 
 def filled(machine: Machine) -> None:
     """A table with everything that time destroys."""
-    machine.ask(
-        "CreateTable",
-        TableName=TABLE,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-    )
-    ttl = {"Enabled": True, "AttributeName": "ends"}
-    machine.ask("UpdateTimeToLive", TableName=TABLE, TimeToLiveSpecification=ttl)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    machine.ask("UpdateContinuousBackups", TableName=TABLE, PointInTimeRecoverySpecification=recovery)
+    machine.ask("CreateTable", **table_of(TABLE, "pk", stream="NEW_IMAGE"))
+    machine.ask("UpdateTimeToLive", **expiry_of(TABLE, "ends"))
+    machine.ask("UpdateContinuousBackups", **recovery_of(TABLE))
     machine.ask("PutItem", TableName=TABLE, Item={**KEY, "ends": {"N": str(int(START + 30 * DAY))}})
     machine.database.settle()
 

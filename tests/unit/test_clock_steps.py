@@ -29,6 +29,7 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams
 from hashrange.tables.spaces import LAG_SPACE
 from hashrange.tables.streams import Shard, Stream, StreamRecord
+from worlds import expiry_of, index_on, table_of
 
 START = 1_767_225_600.0
 HOUR, DAY, YEAR = 3_600.0, 86_400.0, 365 * 86_400.0
@@ -45,11 +46,7 @@ NEXT = {
     "DELETING": {"DELETING", "MISSING"},
 }
 FIXED = "fixed"
-INDEX = {
-    "IndexName": "again",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "KEYS_ONLY"},
-}
+INDEX = index_on("again", "pk | KEYS_ONLY")
 
 
 @dataclass
@@ -110,14 +107,7 @@ class Stepping(RuleBasedStateMachine):
         return None
 
     def create(self, name: str, **more: Any) -> str | None:
-        return self.code_of(
-            "CreateTable",
-            TableName=name,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-            **more,
-        )
+        return self.code_of("CreateTable", **table_of(name, "pk", **more))
 
     def new_key(self) -> str:
         self.number += 1
@@ -156,8 +146,7 @@ class Stepping(RuleBasedStateMachine):
         self.create(FIXED, StreamSpecification=specification, GlobalSecondaryIndexes=[dict(INDEX)])
         self.move(STATE_SECONDS)
         self.settle()
-        until = {"AttributeName": "until", "Enabled": True}
-        self.ask("UpdateTimeToLive", TableName=FIXED, TimeToLiveSpecification=until)
+        self.ask("UpdateTimeToLive", **expiry_of(FIXED, "until"))
 
     @rule(seconds=STEPS, back=st.booleans())
     def step(self, seconds: float, *, back: bool) -> None:

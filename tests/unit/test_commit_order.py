@@ -21,16 +21,11 @@ from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitError
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams
+from worlds import table_of
 
 NOW = 1_700_000_000.0
 SETTINGS = Settings(stream_shards=2)
-TABLE = {
-    "TableName": "table",
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "N"}],
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-}
+TABLE = table_of("table", "p:N", stream="NEW_IMAGE")
 
 # How a commit ends: (moment, unknown), or None: well.
 FAULTS: list[Any] = [None, None, None, ("before", False), ("after", False), ("before", True), ("after", True)]

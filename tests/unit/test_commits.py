@@ -26,6 +26,7 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
+from worlds import create, expiry_of, new_index
 
 NOW = 1_700_000_000
 DAY = 24 * 3600
@@ -41,19 +42,6 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     engine = Reruns(inner, alone=True) if request.param.endswith("reruns") else inner
     yield engine
     engine.close()
-
-
-def create(database: Database, **further: Any) -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "table",
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-            "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-            **further,
-        },
-    )
 
 
 def count(database: Database) -> int:
@@ -72,7 +60,7 @@ def test_the_request_is_a_server_error(
     engine: Engine, moment: Moment, unknown: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = Database(engine)
-    create(database)
+    create(database, "table", "p")
     with faults.failing(engine, moment, unknown=unknown), pytest.raises(InternalServerError) as caught:
         database.execute("UpdateItem", ADD | ONE)
     assert isinstance(caught.value.__cause__, CommitUnknown if unknown else CommitFailed)
@@ -101,7 +89,7 @@ def test_a_transaction_with_a_token_is_repeated_by_the_client(tmp_path: Path, mo
     """boto3 gives each transaction a token and repeats it after a server error: it takes effect once."""
     engine = EmbeddedEngine(tmp_path / "data")
     database = Database(engine)
-    create(database)
+    create(database, "table", "p")
     database.sweep()  # so that the server has nothing to commit that would meet the fault
     with running(database) as endpoint:
         patient = Config(retries={"mode": "standard", "max_attempts": 5})
@@ -132,22 +120,12 @@ def test_the_background_work_goes_on_after_any_failure(engine: Engine) -> None:
     steady = [0.0]
     database = Database(engine, clock=clock, settings=Settings(gsi_delay_seconds=1.0, update_seconds=1.0))
     database.background = Background(lambda: steady[0])
-    create(database, StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"})
+    create(database, "table", "p", stream="KEYS_ONLY")
     for number in range(150):
         item = {"p": {"S": f"{number}"}, "g": {"S": f"g{number % 3}"}, "t": {"N": f"{NOW + 50 + number % 2}"}}
         database.execute("PutItem", {"TableName": "table", "Item": item})
-    index: dict[str, Any] = {"IndexName": "by-g", "Projection": {"ProjectionType": "ALL"}}
-    index |= {"KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}]}
-    database.execute(
-        "UpdateTable",
-        {
-            "TableName": "table",
-            "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
-            "GlobalSecondaryIndexUpdates": [{"Create": index}],
-        },
-    )
-    wanted = {"TableName": "table", "TimeToLiveSpecification": {"AttributeName": "t", "Enabled": True}}
-    database.execute("UpdateTimeToLive", wanted)
+    database.execute("UpdateTable", new_index("table", "by-g", "g"))
+    database.execute("UpdateTimeToLive", expiry_of("table", "t"))
 
     failures = cycle(
         [None, ("before", False), None, ("after", True), None, ("before", True), None, ("after", False)]

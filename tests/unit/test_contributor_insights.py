@@ -10,48 +10,29 @@ from urllib.request import urlopen
 import orjson
 import pytest
 
+import worlds
 from hashrange.cli.admin import bind_admin
-from hashrange.clock import ManualClock
-from hashrange.database import Database, Settings
+from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.insights.contributors import KEYS_MAX, WINDOW_SECONDS
 from hashrange.server import running
+from worlds import create, new_index
 
 NOW = 1_790_000_000.0
 
 
-class World:
+class World(worlds.World):
     """A database with a table that has a global and a local index."""
 
     def __init__(self, **given: Any) -> None:
-        self.clock = ManualClock(NOW)
-        self.database = Database.in_memory(clock=self.clock, settings=Settings(**given))
+        super().__init__(now=NOW, **given)
         self.create("music")
-
-    def __call__(self, operation: str, **request: Any) -> dict[str, Any]:
-        answer = self.database.execute(operation, request)
-        found: dict[str, Any] = orjson.loads(orjson.dumps(answer))
-        return found
 
     def is_watched(self) -> bool:
         return self.database.observers.active is not None
 
     def create(self, name: str) -> None:
-        key = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
-        self(
-            "CreateTable",
-            TableName=name,
-            KeySchema=key,
-            AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n in "psg"],
-            BillingMode="PAY_PER_REQUEST",
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "by-g",
-                    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-        )
+        create(self.database, name, "p, s", indexes={"by-g": "g"})
 
     def enable(self, index: str = "", **given: Any) -> None:
         named = {"IndexName": index} if index else {}
@@ -278,20 +259,7 @@ def test_an_index_that_is_made_again_has_no_insights(world: World) -> None:
     world.database.settle()
     assert world("ListContributorInsights", TableName="music") == {"ContributorInsightsSummaries": []}
     assert world.database.observers.active is None
-    world(
-        "UpdateTable",
-        TableName="music",
-        AttributeDefinitions=[{"AttributeName": "g", "AttributeType": "S"}],
-        GlobalSecondaryIndexUpdates=[
-            {
-                "Create": {
-                    "IndexName": "by-g",
-                    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            }
-        ],
-    )
+    world("UpdateTable", **new_index("music", "by-g", "g"))
     shown = world("DescribeContributorInsights", TableName="music", IndexName="by-g")
     assert shown == {"TableName": "music", "IndexName": "by-g", "ContributorInsightsStatus": "DISABLED"}
 

@@ -27,14 +27,10 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import Stopped, StoreClosed
 from hashrange.storage.loops import Done
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 CALLER = Caller(region="eu-west-1", account_id="123456789012")
-CREATE: dict[str, Any] = {
-    "TableName": "table",
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-}
+CREATE: dict[str, Any] = table_of("table", "p")
 ITEM = {"p": {"S": "a"}, "n": {"N": "1.0"}}
 # Each with whether it is refused; the outcomes of one must not depend on how another one was asked.
 REQUESTS: list[tuple[str, dict[str, Any], str | None]] = [

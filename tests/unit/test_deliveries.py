@@ -17,6 +17,7 @@ from hashrange import kinesis
 from hashrange.tables.definitions import catalog
 from hashrange.tables.jobs.deliveries import delivery_runner, messages, outboxes
 from hashrange.tables.spaces import DELIVERY_SPACE
+from worlds import expiry_of, recovery_of
 
 
 @pytest.fixture(params=["memory", "disk", "postgresql"])
@@ -82,11 +83,7 @@ def test_the_precision_may_be_chosen_and_changed(world: World) -> None:
 
 
 def test_an_expired_item_names_the_service(world: World) -> None:
-    world(
-        "UpdateTimeToLive",
-        TableName="music",
-        TimeToLiveSpecification={"AttributeName": "v", "Enabled": True},
-    )
+    world("UpdateTimeToLive", **expiry_of("music", "v"))
     world.enable()
     world.put("a", int(NOW) + 5)
     world.settle()
@@ -152,11 +149,7 @@ def in_order(written: list[str], arrived: list[str]) -> bool:
 
 
 def test_an_endpoint_that_is_down_delays_nothing_else(world: World) -> None:
-    world(
-        "UpdateTimeToLive",
-        TableName="music",
-        TimeToLiveSpecification={"AttributeName": "v", "Enabled": True},
-    )
+    world("UpdateTimeToLive", **expiry_of("music", "v"))
     world.enable()
     world.streams.down = True
     world.put("a", int(NOW) + 5)
@@ -442,8 +435,7 @@ def test_a_table_that_is_deleted_takes_its_outbox_along(world: World) -> None:
 
 
 def test_a_recoverable_table_that_is_deleted_keeps_no_outbox(world: World) -> None:
-    enabled = {"PointInTimeRecoveryEnabled": True}
-    world("UpdateContinuousBackups", TableName="music", PointInTimeRecoverySpecification=enabled)
+    world("UpdateContinuousBackups", **recovery_of("music"))
     world.enable()
     world.streams.down = True
     world.put("a", 1)

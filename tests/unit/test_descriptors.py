@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashrange.files import descriptors
+from worlds import table_of
 
 resource = pytest.importorskip("resource", reason="POSIX's limits")
 
@@ -29,12 +30,7 @@ HEADERS = {
     "Authorization": "AWS4-HMAC-SHA256 Credential=AKID/20260101/eu-west-1/dynamodb/aws4_request, "
     "SignedHeaders=host, Signature=00",
 }
-CREATE = {
-    "TableName": "table",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("table", "pk")
 
 
 @given(st.integers(136, 1 << 31), st.integers(1, 100_000))

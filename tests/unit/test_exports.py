@@ -29,6 +29,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.jobs.exports import export_runner
 from hashrange.values import admit_item
 from importing import BUCKET, DAY, NOW, World, item_of
+from worlds import table_of
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 MINUTE = 60.0
@@ -42,9 +43,7 @@ class Exports(World):
 
     def __init__(self, directory: Path, **given: Any) -> None:
         super().__init__(directory, **given)
-        self("CreateTable", TableName="music", BillingMode="PAY_PER_REQUEST",
-             AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}])  # fmt: skip
+        self("CreateTable", **table_of("music", "pk"))
         self.recover()
 
     def recover(self, *, enabled: bool = True) -> None:

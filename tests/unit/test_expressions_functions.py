@@ -20,6 +20,7 @@ from hashrange.expressions.conditions import compile_condition
 from hashrange.expressions.operands import ARGUMENT_COUNTS, CONDITION_FUNCTIONS, UPDATE_FUNCTIONS
 from hashrange.expressions.parser import parse_condition
 from hashrange.expressions.updates import OPERATOR_BYTES
+from worlds import table_of
 
 PROPERTIES = Path(__file__).with_name("test_expressions_properties.py")
 MODEL = Path(__file__).resolve().parents[1] / "model"
@@ -73,12 +74,7 @@ def test_conditions_evaluate_it(function: str) -> None:
 @pytest.mark.parametrize("function", UPDATING)
 def test_statements_know_it(function: str) -> None:
     with Database.in_memory() as database:
-        table = {
-            "TableName": "table",
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        }
+        table = table_of("table", "pk")
         database.execute("CreateTable", table)
         done = 0
         for old, (call, values) in product(VALUES, calls(function)):

@@ -16,15 +16,11 @@ from hashrange.database import Database
 from hashrange.errors import InternalServerError
 from hashrange.files import durable
 from hashrange.storage.embedded.files import mark
+from worlds import table_of
 
 SOURCES = Path(hashrange.__file__).parent
 EXEMPT = ("files/durable.py",)
-TABLE = {
-    "TableName": "orders",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = table_of("orders", "pk")
 PUT = {"TableName": "orders", "Item": {"pk": {"S": "a"}}}
 
 

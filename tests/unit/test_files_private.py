@@ -14,6 +14,7 @@ from hashrange.database import Database
 from hashrange.files.durable import write_durably
 from hashrange.files.regular import open_to_write
 from hashrange.settings import Settings
+from worlds import recovery_of, table_of
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "src", *ROOT.glob("packages/*/src")]
@@ -26,13 +27,8 @@ OPEN_TO_OTHERS = {
     "hashrange_access/testing.py": "a policy, which is no secret",
 }
 """The modules that write files otherwise, and why they may."""
-CREATE = {
-    "TableName": "table",
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
-RECOVERABLE = {"TableName": "table", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
+CREATE = table_of("table", "p")
+RECOVERABLE = recovery_of("table")
 
 
 @pytest.fixture(autouse=True)

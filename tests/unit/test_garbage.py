@@ -29,6 +29,7 @@ from hashrange.settings import Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 pytestmark = pytest.mark.once
 
@@ -41,12 +42,7 @@ VALUES = {":one": ONE}
 EXISTS = {"ConditionExpression": "attribute_exists(p)"}
 ABSENT = {"ConditionExpression": "attribute_not_exists(p)"}
 TABLE = {"TableName": "table"}
-CREATE: dict[str, Any] = (
-    TABLE
-    | {"KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}]}
-    | {"AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}]}
-    | {"BillingMode": "PAY_PER_REQUEST"}
-)
+CREATE: dict[str, Any] = table_of("table", "p")
 REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("PutItem", TABLE | {"Item": ITEMS[0]}),
     ("PutItem", TABLE | {"Item": ITEMS[0], "ReturnValues": "ALL_OLD"} | EXISTS),

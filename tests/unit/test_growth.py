@@ -22,6 +22,7 @@ from hashrange.database import Database
 from hashrange.settings import Settings
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from worlds import expiry_of, recovery_of, schema_of, table_of
 
 pytestmark = pytest.mark.once
 
@@ -30,12 +31,7 @@ DAY_SECONDS = 86_400
 AWAY_DAYS = 100
 ROUNDS = 4
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/first"
-KEY: dict[str, Any] = {
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
-INDEX = {"IndexName": "index", "KeySchema": KEY["KeySchema"], "Projection": {"ProjectionType": "ALL"}}
+KEY: dict[str, Any] = schema_of("pk")
 SOURCE = {"S3Bucket": "bucket", "S3KeyPrefix": "in/"}
 # What each round leaves behind is more than this.
 SLACK = ROUNDS - 1
@@ -59,13 +55,9 @@ class World:
         return answer
 
     def round(self) -> None:
-        stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
-        created = {**KEY, "GlobalSecondaryIndexes": [INDEX], "StreamSpecification": stream}
-        self.ask("CreateTable", TableName="first", **created)
-        recovery = {"PointInTimeRecoveryEnabled": True}
-        self.ask("UpdateContinuousBackups", TableName="first", PointInTimeRecoverySpecification=recovery)
-        ttl = {"Enabled": True, "AttributeName": "until"}
-        self.ask("UpdateTimeToLive", TableName="first", TimeToLiveSpecification=ttl)
+        self.ask("CreateTable", **table_of("first", "pk", indexes={"index": "pk"}, stream="NEW_IMAGE"))
+        self.ask("UpdateContinuousBackups", **recovery_of("first"))
+        self.ask("UpdateTimeToLive", **expiry_of("first", "until"))
         self.ask("TagResource", ResourceArn=ARN, Tags=[{"Key": "a", "Value": "b"}])
         for number in range(5):
             self.ask("PutItem", TableName="first", Item={"pk": {"S": f"{number}"}, "until": {"N": "1"}})
@@ -151,8 +143,7 @@ def test_a_sweep_takes_no_memory_for_what_is_over(tmp_path: Path) -> None:
 
     def play(tables: int) -> None:
         for _ in range(tables):
-            stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
-            world.ask("CreateTable", TableName="first", **KEY, StreamSpecification=stream)
+            world.ask("CreateTable", **table_of("first", "pk", stream="NEW_IMAGE"))
             world.ask("PutItem", TableName="first", Item={"pk": {"S": "a"}})
             world.ask("DeleteTable", TableName="first")
             world.ask("ImportTable", TableCreationParameters={"TableName": "first", **KEY}, **source)

@@ -31,6 +31,7 @@ from hashrange.tables.jobs.bulk import bulk_runner
 from hashrange.tables.jobs.exports import export_runner
 from hashrange.tables.jobs.imports import import_runner
 from importing import BUCKET, World, encoded, item_of, request
+from worlds import recovery_of
 
 DIGITS = "9" * 5_000
 PIECES = [
@@ -191,8 +192,7 @@ def test_a_job_is_given_up_after_some_tries_unless_its_error_may_pass(
 ) -> None:
     world = World(tmp_path)
     world("CreateTable", **request("old")["TableCreationParameters"])
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    world("UpdateContinuousBackups", TableName="old", PointInTimeRecoverySpecification=recovery)
+    world("UpdateContinuousBackups", **recovery_of("old"))
     world.put("a", encoded([item_of(1)], "DYNAMODB_JSON"))
     operation, given_, describe, arn, prefix = JOBS[kind]
     [begun] = world(operation, **given_).values()

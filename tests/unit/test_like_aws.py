@@ -20,14 +20,7 @@ from hashrange.errors import LimitExceededException
 from hashrange.operations.tables import account_limits
 from hashrange.settings import LIKE_AWS, like_aws
 from hashrange.testing.database import LocalDatabase
-
-KEY = [{"AttributeName": "pk", "KeyType": "HASH"}]
-BY_KIND = {
-    "IndexName": "by-kind",
-    "KeySchema": [{"AttributeName": "kind", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "ALL"},
-}
-DEFINED = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "kind")]
+from worlds import new_index, table_of
 
 
 def a_client() -> Any:
@@ -35,8 +28,7 @@ def a_client() -> Any:
 
 
 def create(client: Any, wait: bool = True, **members: Any) -> None:
-    given = {"AttributeDefinitions": DEFINED[:1], "BillingMode": "PAY_PER_REQUEST", **members}
-    client.create_table(TableName="orders", KeySchema=KEY, **given)
+    client.create_table(**table_of("orders", "pk", **members))
     if wait:
         client.get_waiter("table_exists").wait(TableName="orders")
 
@@ -62,7 +54,7 @@ def reads_its_own_write(client: Any) -> None:
 
 
 def reads_an_index_at_once(client: Any) -> None:
-    create(client, AttributeDefinitions=DEFINED, GlobalSecondaryIndexes=[BY_KIND])
+    create(client, indexes={"by-kind": "kind"})
     client.put_item(TableName="orders", Item=item("a", kind="book"))
     found = client.query(
         TableName="orders",
@@ -75,11 +67,7 @@ def reads_an_index_at_once(client: Any) -> None:
 
 def uses_a_new_index_at_once(client: Any) -> None:
     create(client)
-    client.update_table(
-        TableName="orders",
-        AttributeDefinitions=DEFINED,
-        GlobalSecondaryIndexUpdates=[{"Create": BY_KIND}],
-    )
+    client.update_table(**new_index("orders", "by-kind", "kind"))
     client.scan(TableName="orders", IndexName="by-kind")
 
 
@@ -171,7 +159,7 @@ def test_a_program_that_waits_and_retries_works_in_no_time() -> None:
     with hashrange.local(like_aws="fast") as database:
         before = database.clock.now()
         client = boto3.client("dynamodb", region_name="us-east-1")
-        create(client, AttributeDefinitions=DEFINED, GlobalSecondaryIndexes=[BY_KIND])
+        create(client, indexes={"by-kind": "kind"})
         assert database.clock.now() - before >= LIKE_AWS["create_seconds"]
         client.put_item(TableName="orders", Item=item("a", kind="book"))
         assert "Item" in client.get_item(TableName="orders", Key=item("a"), ConsistentRead=True)
@@ -197,14 +185,6 @@ def test_settings_that_were_given_stay() -> None:
 
 
 def test_the_tables_of_an_account_are_limited() -> None:
-    def request(name: str) -> dict[str, Any]:
-        return {
-            "TableName": name,
-            "KeySchema": KEY,
-            "AttributeDefinitions": DEFINED[:1],
-            "BillingMode": "PAY_PER_REQUEST",
-        }
-
     settings = Settings(account_limits=True, create_seconds=10, separate_regions=True)
     with (
         mock.patch.object(account_limits, "CHANGING_TABLES_MAX", 20),
@@ -213,9 +193,9 @@ def test_the_tables_of_an_account_are_limited() -> None:
     ):
         for batch in range(3):
             for number in range(20):
-                database.execute("CreateTable", request(f"table-{batch}-{number}"))
+                database.execute("CreateTable", table_of(f"table-{batch}-{number}", "pk"))
             with pytest.raises(LimitExceededException, match="Only 20 tables"):
-                database.execute("CreateTable", request("one-more"))
+                database.execute("CreateTable", table_of("one-more", "pk"))
             database.clock.advance(11)
         with pytest.raises(LimitExceededException, match="a limit of 60 tables"):
-            database.execute("CreateTable", request("one-more"))
+            database.execute("CreateTable", table_of("one-more", "pk"))

@@ -28,6 +28,7 @@ from hashrange.shapes.vocabulary import List, Map, Shape, String, Structure
 from hashrange.storage.memory import MemoryEngine
 from hostile import seeds
 from vector_tables import index_of
+from worlds import index_on, recovery_of, table_of
 
 _NOTE: set[str] = set()
 LITTER = "what the service does not know"
@@ -46,40 +47,19 @@ UNITS = {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
 CEILINGS = {"MaxReadRequestUnits": 50, "MaxWriteRequestUnits": 50}
 WARM = {"ReadUnitsPerSecond": 13_000, "WriteUnitsPerSecond": 5_000}
 KEY_OF_OURS = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": "mine"}
-LOCAL: dict[str, Any] = {
-    "IndexName": "local",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "g", "KeyType": "RANGE"}],
-    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]},
-}
-INDEX: dict[str, Any] = {
-    "IndexName": "by-g",
-    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-    "Projection": {"ProjectionType": "ALL"},
-    "OnDemandThroughput": CEILINGS,
-    "WarmThroughput": WARM,
-}
+LOCAL: dict[str, Any] = index_on("local", "pk, g | x")
+INDEX: dict[str, Any] = index_on("by-g", "g") | {"OnDemandThroughput": CEILINGS, "WarmThroughput": WARM}
 NEAR = index_of(
     SearchSchema=[{"AttributeName": "g", "SearchSchemaElementType": "HASH"}],
     Projection={"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]},
 )
 TABLE: dict[str, Any] = {
-    "TableName": "music",
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "sk", "AttributeType": "S"},
-        {"AttributeName": "g", "AttributeType": "S"},
-    ],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-    "BillingMode": "PAY_PER_REQUEST",
+    **table_of("music", "pk, sk", indexes={"by-g": "g"}, stream="NEW_AND_OLD_IMAGES"),
     "LocalSecondaryIndexes": [LOCAL],
     "GlobalSecondaryIndexes": [INDEX],
     "VectorIndexes": [NEAR],
-    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
 }
-RECOVERY = {
-    "TableName": "music",
-    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-}
+RECOVERY = recovery_of("music")
 OVERRIDES: dict[str, Any] = {
     "OnDemandThroughputOverride": CEILINGS,
     "SSESpecificationOverride": KEY_OF_OURS,

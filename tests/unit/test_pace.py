@@ -27,6 +27,7 @@ from hashrange.storage.api import Engine, Reader, Totals, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.values import Item
+from worlds import table_of
 
 P, Q = b"p" * 24, b"q" * 24
 
@@ -342,12 +343,7 @@ def test_others_run_between_the_items_of_a_batch(
     assert outcome == ["abandoned"]
 
 
-CREATE = {
-    "TableName": "table",
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("table", "p")
 LONG_REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("PutItem", {"TableName": "table", "Item": {"p": {"S": "a"}, "n": {"N": "1"}}}),
     (

@@ -11,6 +11,7 @@ import pytest
 from hashrange.database import Caller, Database
 from hashrange.operations.execution import Asked
 from hashrange.pace import freeing, turns
+from worlds import create
 
 
 def deep(levels: int) -> dict[str, Any]:
@@ -46,15 +47,7 @@ def test_no_piece_is_large(value: dict[str, Any], least: int) -> None:
 
 
 def run_aside(database: Database, request: dict[str, Any]) -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "lists",
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        },
-    )
+    create(database, "lists", "pk")
     answered = threading.Event()
     errors: list[Exception | None] = []
 

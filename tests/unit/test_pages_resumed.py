@@ -20,26 +20,11 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.reads import ranges
 from interruptions import Between, Stopping
+from worlds import table_of
 
 CALLER = Caller()
 ITEMS = 60
-BY_I = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "i", "KeyType": "RANGE"}]
-CREATE = {
-    "TableName": "table",
-    "KeySchema": [
-        {"AttributeName": "p", "KeyType": "HASH"},
-        {"AttributeName": "s", "KeyType": "RANGE"},
-    ],
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "psi"],
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": "by-i",
-            "KeySchema": BY_I,
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        }
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("table", "p, s", local_indexes={"by-i": "p, i | KEYS_ONLY"})
 FILTER = {
     "FilterExpression": "n <> :n",
     "ExpressionAttributeValues": {":n": {"S": "3"}},
@@ -158,24 +143,8 @@ def test_a_page_goes_on_where_its_turn_was_over(name: str, after: int) -> None:
 
 LONG = "x" * 2_500
 """Of records as long as this, each looks whether the turn is over."""
-MOVES = {
-    **CREATE,
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "psig"],
-    "LocalSecondaryIndexes": [
-        {"IndexName": name, "KeySchema": BY_I, "Projection": {"ProjectionType": projection}}
-        for name, projection in (("local", "ALL"), ("keys", "KEYS_ONLY"))
-    ],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "global",
-            "KeySchema": [
-                {"AttributeName": "g", "KeyType": "HASH"},
-                {"AttributeName": "i", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-}
+LOCAL = {"local": "p, i", "keys": "p, i | KEYS_ONLY"}
+MOVES = table_of("table", "p, s", local_indexes=LOCAL, indexes={"global": "g, i"})
 OF_G = {"KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": {"S": "g"}, ":n": {"S": "3"}}}
 PLAIN_FILTER = {"FilterExpression": "n <> :n", "ExpressionAttributeValues": {":n": {"S": "3"}}}
 OF_P = {"KeyConditionExpression": "p = :p", "ExpressionAttributeValues": {":p": {"S": "a"}, ":n": {"S": "3"}}}

@@ -37,6 +37,7 @@ from hashrange.partiql.parser import parse
 from hashrange.partiql.reserved import RESERVED_WORDS
 from hashrange.partiql.statements import DeleteFrom, Exists, Insert, Select, Statement, Update, show
 from hashrange.storage.memory import MemoryEngine
+from worlds import create
 
 NAMES = st.one_of(
     st.sampled_from(["id", "a", "b", "Select", "#n", ":v", 'say "hi"', "it's", "a.b", "ü", " "]),
@@ -186,15 +187,7 @@ PIECES = [
 def database() -> Database:
     made = Database(MemoryEngine(), clock=ManualClock())
     for name in ("Pairs", "Music"):
-        made.execute(
-            "CreateTable",
-            {
-                "TableName": name,
-                "BillingMode": "PAY_PER_REQUEST",
-                "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "N"}],
-                "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-            },
-        )
+        create(made, name, "id:N")
         for number in range(3):
             made.execute(
                 "PutItem",

@@ -16,40 +16,11 @@ from hashrange.errors import ValidationException
 from hashrange.limits import ITEM_BYTES_MAX, PARTIQL_PAGE_PARTITIONS_MAX
 from hashrange.storage.api import Engine
 from hashrange.storage.memory import MemoryEngine
+from worlds import create, table_of
 
-TABLE: dict[str, Any] = {
-    "TableName": "Events",
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "sk", "AttributeType": "N"},
-        {"AttributeName": "kind", "AttributeType": "S"},
-    ],
-    "KeySchema": [
-        {"AttributeName": "pk", "KeyType": "HASH"},
-        {"AttributeName": "sk", "KeyType": "RANGE"},
-    ],
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": "local",
-            "KeySchema": [
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "kind", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "global",
-            "KeySchema": [
-                {"AttributeName": "kind", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-}
+TABLE: dict[str, Any] = table_of(
+    "Events", "pk, sk:N", indexes={"global": "kind, sk"}, local_indexes={"local": "pk, kind"}
+)
 
 
 def run(database: Database, operation: str, **request: Any) -> dict[str, Any]:
@@ -275,19 +246,7 @@ def test_many_keys_are_read_page_by_page(limit: int | None, descends: bool, sort
     """A page ends after a number of partitions, found or not, and the next page continues after them
     [assumed]."""
     database = Database(MemoryEngine(), clock=ManualClock())
-    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-    types = [{"AttributeName": "pk", "AttributeType": "N"}]
-    if sorted_by is not None:
-        key.append({"AttributeName": sorted_by, "KeyType": "RANGE"})
-        types.append({"AttributeName": sorted_by, "AttributeType": "N"})
-    run(
-        database,
-        "CreateTable",
-        TableName="Many",
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=types,
-        KeySchema=key,
-    )
+    create(database, "Many", "pk:N" if sorted_by is None else f"pk:N, {sorted_by}:N")
     present = [3, 4, 249, 250, 251, 700, 1_999]
     for number in present:
         run(database, "PutItem", TableName="Many", Item={"pk": {"N": str(number)}, "sk": {"N": "1"}})

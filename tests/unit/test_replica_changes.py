@@ -7,22 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange.clock import ManualClock
-from hashrange.database import Database
+import worlds
 from hashrange.errors import ResourceInUseException, ResourceNotFoundException, ValidationException
 from hashrange.operations.context import Caller
-from hashrange.settings import Settings
-from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 REGIONS = ("us-east-1", "us-east-2", "us-west-2", "eu-west-1")
 DAY = 24 * 3600.0
 
-_TABLE: dict[str, Any] = {
-    "TableName": "music",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+_TABLE: dict[str, Any] = table_of("music", "pk")
 
 _REGION = st.sampled_from(REGIONS)
 _STEP = st.one_of(
@@ -33,17 +26,15 @@ _STEP = st.one_of(
 )
 
 
-class World:
+class World(worlds.World):
     """A database with one table, which was made in the first region, and a clock to move."""
 
     def __init__(self, seconds: float) -> None:
-        self.clock = ManualClock()
-        settings = Settings(update_seconds=seconds, delete_seconds=seconds)
-        self.database = Database(MemoryEngine(), clock=self.clock, settings=settings)
+        super().__init__(update_seconds=seconds, delete_seconds=seconds)
         self.ask("CreateTable", _TABLE, REGIONS[0])
 
     def ask(self, operation: str, request: dict[str, Any], region: str) -> dict[str, Any]:
-        return self.database.execute(operation, {"TableName": "music", **request}, Caller(region=region))
+        return self(operation, Caller(region=region), **{"TableName": "music", **request})
 
     def take(self, step: tuple[str, Any, Any]) -> None:
         """Take a step; whatever the service would refuse is refused."""
@@ -75,7 +66,7 @@ class World:
         return found
 
     def listed(self, region: str) -> list[str]:
-        names: list[str] = self.database.execute("ListTables", {}, Caller(region=region))["TableNames"]
+        names: list[str] = self("ListTables", Caller(region=region))["TableNames"]
         return names
 
 

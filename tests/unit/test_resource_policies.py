@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hashrange.database import Database
 from hashrange.errors import ResourceNotFoundException, ServiceError, ValidationException
 from hashrange.operations.policies import documents, operators
+from worlds import table_of
 
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 STREAM_ACTIONS = ["dynamodb:GetRecords", "dynamodb:DescribeStream"]
@@ -118,16 +119,7 @@ def test_any_document_is_taken_or_refused(name: str, value: Any) -> None:
 
 def test_a_stream_has_a_policy_of_its_own() -> None:
     with Database.in_memory() as database:
-        made = database.execute(
-            "CreateTable",
-            {
-                "TableName": "music",
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                "BillingMode": "PAY_PER_REQUEST",
-                "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
-            },
-        )
+        made = database.execute("CreateTable", table_of("music", "pk", stream="KEYS_ONLY"))
         stream = made["TableDescription"]["LatestStreamArn"]
         policy = text(statement(Action=STREAM_ACTIONS, Resource=stream))
         put = database.execute("PutResourcePolicy", {"ResourceArn": stream, "Policy": policy})

@@ -29,9 +29,8 @@ from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check, mending
 from hashrange.tables.items import records
-from histories import DAY, INDEX, NOW, Contents, World, key_of, opener_of, put, steps, take
-
-RECOVERY = {"PointInTimeRecoveryEnabled": True}
+from histories import DAY, NOW, Contents, World, key_of, opener_of, put, steps, take
+from worlds import expiry_of, new_index, recovery_of, table_of
 
 
 class Recoverable(World):
@@ -39,7 +38,7 @@ class Recoverable(World):
 
     def __init__(self, opener: Any) -> None:
         super().__init__(opener)
-        self("UpdateContinuousBackups", TableName="table", PointInTimeRecoverySpecification=RECOVERY)
+        self("UpdateContinuousBackups", **recovery_of("table"))
         self.release("test")
         self.ends: dict[float, Contents] = {}
         self.number = 0
@@ -130,12 +129,7 @@ def test_a_restored_table_is_what_the_table_was(
 
 def test_a_half_table_is_not_active(world: Recoverable, in_bites: None) -> None:
     """A restore goes on after each bite, over restarts; until its last item the table is CREATING."""
-    world("UpdateTable", TableName="table", GlobalSecondaryIndexUpdates=[{"Create": INDEX}],
-          AttributeDefinitions=[
-              {"AttributeName": "p", "AttributeType": "S"},
-              {"AttributeName": "s", "AttributeType": "B"},
-              {"AttributeName": "v", "AttributeType": "N"},
-          ])
+    world("UpdateTable", **new_index("table", "index", "v:N | KEYS_ONLY"))
     for number in range(20):
         put(world, number, number)
     before = world.present()
@@ -157,12 +151,11 @@ def test_a_half_table_is_not_active(world: Recoverable, in_bites: None) -> None:
         with pytest.raises(ResourceNotFoundException):
             world("GetItem", TableName=name, Key=key_of(0))
         with pytest.raises(ResourceNotFoundException):
-            world("UpdateTimeToLive", TableName=name,
-                  TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+            world("UpdateTimeToLive", **expiry_of(name))
         with pytest.raises(TableNotFoundException):
             world("DescribeContinuousBackups", TableName=name)
         with pytest.raises(ResourceInUseException, match="Table is being used"):
-            world("CreateTable", **_table(name))
+            world("CreateTable", **table_of(name, "p"))
         with pytest.raises(TableInUseException):
             world("RestoreTableToPointInTime", SourceTableName="table", TargetTableName=name,
                   RestoreDateTime=NOW)
@@ -231,9 +224,7 @@ def test_a_restore_outlives_its_source(world: Recoverable, in_bites: None, recov
         world("UpdateContinuousBackups", TableName="table",
               PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False})
     world("DeleteTable", TableName="table")
-    world("CreateTable", TableName="table", BillingMode="PAY_PER_REQUEST",
-          KeySchema=[{"AttributeName": "other", "KeyType": "HASH"}],
-          AttributeDefinitions=[{"AttributeName": "other", "AttributeType": "S"}])
+    world("CreateTable", **table_of("table", "other"))
     assert list(check.check(world.database.engine)) == []
     world.reopen()
     world.database.settle()
@@ -409,10 +400,10 @@ def test_other_regions(world: Recoverable) -> None:
     assert shown["RestoreSummary"]["SourceTableArn"] == arn
     separate = Database(world.database.engine, clock=world.clock, settings=Settings(separate_regions=True))
     here = Caller(region="us-east-1")
-    separate.execute("CreateTable", _table("own"), here)
+    separate.execute("CreateTable", table_of("own", "p"), here)
     separate.execute(
         "UpdateContinuousBackups",
-        {"TableName": "own", "PointInTimeRecoverySpecification": dict(RECOVERY)},
+        recovery_of("own"),
         here,
     )
     separate.execute("PutItem", {"TableName": "own", "Item": {"p": {"S": "a"}}}, here)
@@ -430,23 +421,13 @@ def test_other_regions(world: Recoverable) -> None:
         )
 
 
-def _table(name: str) -> dict[str, Any]:
-    return {
-        "TableName": name,
-        "BillingMode": "PAY_PER_REQUEST",
-        "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    }
-
-
 def test_boto3_restores_and_waits() -> None:
     with hashrange.Database.in_memory() as database:
         client = connect(database)
-        client.create_table(**_table("orders"))
+        client.create_table(**table_of("orders", "p"))
         client.get_waiter("table_exists").wait(TableName="orders")
-        recovery = client.update_continuous_backups(
-            TableName="orders", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-        )["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+        shown = client.update_continuous_backups(**recovery_of("orders"))["ContinuousBackupsDescription"]
+        recovery = shown["PointInTimeRecoveryDescription"]
         assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
         client.put_item(TableName="orders", Item={"p": {"S": "a"}})
         shown = client.describe_continuous_backups(TableName="orders")["ContinuousBackupsDescription"]

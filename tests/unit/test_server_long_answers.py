@@ -8,6 +8,7 @@ import boto3
 from botocore.config import Config
 
 from serving import serving
+from worlds import table_of
 
 
 def test_over_http() -> None:
@@ -22,12 +23,7 @@ def test_over_http() -> None:
             aws_secret_access_key="any",
             config=Config(retries={"total_max_attempts": 1}),
         )
-        client.create_table(
-            TableName="long",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        client.create_table(**table_of("long", "pk"))
         keys = [{"pk": {"S": str(n)}} for n in range(10)]
         items = [{**key, "big": value} for key, value in zip(keys, big, strict=True)]
         for item in items:

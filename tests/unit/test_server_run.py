@@ -22,6 +22,7 @@ from hashrange.pace import garbage
 from hashrange.protocol import Wire
 from hashrange.server import ServerSettings, run, running
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 HEADERS = {
     "Content-Type": "application/x-amz-json-1.0",
@@ -107,12 +108,7 @@ def test_a_large_request_and_a_larger_one(endpoint: tuple[str, int]) -> None:
 
 
 def test_many_clients_write_at_once(endpoint: tuple[str, int]) -> None:
-    create = {
-        "TableName": "many",
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
+    create = table_of("many", "pk")
     assert call(endpoint, "CreateTable", create)[0] == 200
     statuses: list[int] = []
 

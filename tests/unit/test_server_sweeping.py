@@ -22,6 +22,7 @@ from hashrange.tables.background import units
 from importing import BUCKET, NOW, World
 from importing import request as import_request
 from serving import serving
+from worlds import expiry_of, recovery_of, table_of
 
 SECONDS_MAX = 60.0
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/old"
@@ -65,20 +66,9 @@ def eventually(is_so: Callable[[], bool]) -> None:
 
 def world_with_a_table(directory: Path) -> World:
     world = World(directory, durable=True, sweep_seconds=0.01)
-    world(
-        "CreateTable",
-        TableName="old",
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-    )
-    world(
-        "UpdateContinuousBackups",
-        TableName="old",
-        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
-    )
-    expiry = {"AttributeName": "expires", "Enabled": True}
-    world("UpdateTimeToLive", TableName="old", TimeToLiveSpecification=expiry)
+    world("CreateTable", **table_of("old", "pk"))
+    world("UpdateContinuousBackups", **recovery_of("old"))
+    world("UpdateTimeToLive", **expiry_of("old", "expires"))
     world.database.settle()
     return world
 

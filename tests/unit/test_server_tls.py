@@ -26,13 +26,9 @@ from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.server import ServerSettings, listening, running
 from hashrange.server.tls import CertificateError, Certificates
+from worlds import table_of
 
-EVENTS = {
-    "TableName": "events",
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+EVENTS = table_of("events", "id")
 
 
 @pytest.fixture(scope="module")

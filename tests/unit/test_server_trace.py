@@ -14,6 +14,7 @@ import pytest
 from hashrange.database import Database
 from hashrange.server import REQUESTS_LOGGER, running
 from hashrange.storage.memory import MemoryEngine
+from worlds import table_of
 
 SECRET = "rosebud"
 KEY = {"pk": {"S": SECRET}}
@@ -21,12 +22,7 @@ ITEM = KEY | {SECRET: {"S": SECRET}}
 UPDATE = {"UpdateExpression": f"SET {SECRET} = :v", "ExpressionAttributeValues": {":v": {"S": SECRET}}}
 UNITS = {"ReturnConsumedCapacity": "TOTAL"}
 WRITES = {"TransactItems": [{"Put": {"TableName": "events", "Item": ITEM}}]}
-CREATE = {
-    "TableName": "events",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("events", "pk")
 HEADERS = {
     "Content-Type": "application/x-amz-json-1.0",
     "X-Amz-Date": "20260101T000000Z",

@@ -33,6 +33,7 @@ from hashrange.storage.embedded.offline.repair import repair
 from hashrange.storage.embedded.offline.salvage import BadRange, StoredRecords, walk
 from hashrange.storage.embedded.upkeep import Upkeep
 from hashrange.storage.failures import StorageError, StoreDamaged
+from worlds import schema_of
 
 P = b"partition"
 ITEMS = 40
@@ -123,11 +124,7 @@ def test_a_damaged_block_under_the_catalog_ends_a_start_with_the_remedy(tmp_path
     assert "hashrange check" in started.output
 
 
-TABLE: dict[str, Any] = {
-    "BillingMode": "PAY_PER_REQUEST",
-    "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-}
+TABLE: dict[str, Any] = schema_of("p")
 
 
 @pytest.fixture(scope="module")

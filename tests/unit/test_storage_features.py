@@ -20,16 +20,7 @@ from hashrange.storage import features
 from hashrange.storage.failures import UnknownFormat
 from hashrange.storage.memory import MemoryEngine
 from vector_tables import NOW, index_of
-
-SCHEMA = {
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
-
-
-def create(database: Database, name: str, **given: Any) -> None:
-    database.execute("CreateTable", {"TableName": name, **SCHEMA, **given}, CALLER)
+from worlds import create
 
 
 def needed(database: Database) -> list[bytes]:
@@ -50,9 +41,9 @@ def old(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_feature_is_needed_once_it_is_used() -> None:
     with Database(MemoryEngine(), settings=Settings(kinesis_endpoint="http://127.0.0.1:1")) as database:
-        create(database, "plain")
+        create(database, "plain", "id", CALLER)
         assert needed(database) == []
-        create(database, "near", VectorIndexes=[index_of()])
+        create(database, "near", "id", CALLER, VectorIndexes=[index_of()])
         assert needed(database) == [b"vectors"]
         arn = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
         request = {"TableName": "plain", "StreamArn": arn}
@@ -64,7 +55,7 @@ def test_a_directory_stays_open_to_programs_that_have_what_it_needs(tmp_path: Pa
     place = Directory(tmp_path / "data")
     old()
     with Database(place.open(), clock=ManualClock(NOW)) as database:
-        create(database, "plain")
+        create(database, "plain", "id", CALLER)
     with Database(place.open(), clock=ManualClock(NOW)) as database:
         assert database.execute("ListTables", {}, CALLER) == {"TableNames": ["plain"]}
 
@@ -76,7 +67,7 @@ def test_a_store_that_needs_more_is_refused_by_name(
     """At the start of a server, by every command that reads a store, and in every copy of the store."""
     origin, back = Directory(tmp_path / "data"), Directory(tmp_path / "back")
     with Database(origin.open(), clock=ManualClock(NOW)) as database:
-        create(database, "near", VectorIndexes=[index_of()])
+        create(database, "near", "id", CALLER, VectorIndexes=[index_of()])
         database.engine.checkpoint(str(tmp_path / "checkpoint"))
     place: Place = origin
     if kind == "postgres":

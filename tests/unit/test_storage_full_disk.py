@@ -31,17 +31,13 @@ from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.room import Room
 from hashrange.storage.failures import CommitError, CommitFailed, CommitUnknown
+from worlds import table_of
 
 pytestmark = pytest.mark.once
 
 P = b"partition"
 Usage = namedtuple("Usage", "total used free")
-CREATE = {
-    "TableName": "events",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("events", "pk")
 HEADERS = {
     "Content-Type": "application/x-amz-json-1.0",
     "Authorization": "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, "

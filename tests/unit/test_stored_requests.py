@@ -9,13 +9,9 @@ import pytest
 
 from hashrange.database import Database, Settings
 from hashrange.storage.memory import MemoryEngine
+from worlds import recovery_of, table_of
 
-TABLE = {
-    "TableName": "music",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = table_of("music", "pk")
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/music"
 REQUESTS: dict[str, dict[str, Any]] = {
     "StartBulkPutItems": {
@@ -39,10 +35,7 @@ def database(tmp_path: Path) -> Database:
         (tmp_path / bucket).mkdir()
     database = Database(MemoryEngine(), settings=Settings(s3_dir=str(tmp_path)))
     database.execute("CreateTable", dict(TABLE))
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    database.execute(
-        "UpdateContinuousBackups", {"TableName": "music", "PointInTimeRecoverySpecification": recovery}
-    )
+    database.execute("UpdateContinuousBackups", recovery_of("music"))
     return database
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashrange.clock import MOMENT_MAX, MOMENT_MIN, ManualClock
-from hashrange.database import Caller, Database, Settings
+import worlds
+from hashrange.clock import MOMENT_MAX, MOMENT_MIN
+from hashrange.database import Caller
 from hashrange.errors import (
     ExpiredIteratorException,
     ResourceNotFoundException,
@@ -20,42 +21,28 @@ from hashrange.errors import (
 )
 from hashrange.operations.streams import iterators
 from hashrange.storage.api import STAMP_BYTES
-from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams
 from hashrange.tables.streams import StreamRecord
+from worlds import create, expiry_of
 
 TABLE = "changes"
 DAY = 24 * 3600
 
 
-class Log:
+class Log(worlds.World):
     """A database with a table that has a stream, and short ways to use it."""
 
     def __init__(self, **settings: Any) -> None:
-        self.clock = ManualClock()
-        self.database = Database(MemoryEngine(), clock=self.clock, settings=Settings(**settings))
-        self.execute(
-            "CreateTable",
-            TableName=TABLE,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
-        self.arn = self.execute("ListStreams")["Streams"][0]["StreamArn"]
-
-    def execute(self, operation: str, **request: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = orjson.loads(orjson.dumps(self.database.execute(operation, request)))
-        return answer
+        super().__init__(**settings)
+        create(self.database, TABLE, "id", stream="NEW_AND_OLD_IMAGES")
+        self.arn = self("ListStreams")["Streams"][0]["StreamArn"]
 
     def put(self, *keys: str, **attributes: Any) -> None:
         for key in keys:
-            self.execute("PutItem", TableName=TABLE, Item={"id": {"S": key}, **attributes})
+            self("PutItem", TableName=TABLE, Item={"id": {"S": key}, **attributes})
 
     def describe(self, **request: Any) -> dict[str, Any]:
-        described: dict[str, Any] = self.execute("DescribeStream", StreamArn=self.arn, **request)[
-            "StreamDescription"
-        ]
+        described: dict[str, Any] = self("DescribeStream", StreamArn=self.arn, **request)["StreamDescription"]
         return described
 
     @property
@@ -66,22 +53,18 @@ class Log:
 
     def iterator(self, kind: str, shard: str | None = None, **request: Any) -> str:
         request |= {"StreamArn": self.arn, "ShardId": shard or self.shard, "ShardIteratorType": kind}
-        found: str = self.execute("GetShardIterator", **request)["ShardIterator"]
+        found: str = self("GetShardIterator", **request)["ShardIterator"]
         return found
 
     def page(self, iterator: str, **request: Any) -> tuple[list[str], str | None]:
         """The keys on a page, and the iterator behind it."""
-        answer = self.execute("GetRecords", ShardIterator=iterator, **request)
+        answer = self("GetRecords", ShardIterator=iterator, **request)
         keys = [record["dynamodb"]["Keys"]["id"]["S"] for record in answer["Records"]]
         return keys, answer.get("NextShardIterator")
 
     def sequences(self, iterator: str) -> list[str]:
-        records = self.execute("GetRecords", ShardIterator=iterator)["Records"]
+        records = self("GetRecords", ShardIterator=iterator)["Records"]
         return [record["dynamodb"]["SequenceNumber"] for record in records]
-
-    def sweep(self) -> None:
-        while self.database.sweep() == 0.0:
-            pass
 
 
 @pytest.fixture
@@ -137,7 +120,7 @@ def test_records_are_trimmed_after_a_day(log: Log) -> None:
     log.put("new")
     before = log.iterator("TRIM_HORIZON")
     log.clock.advance(61)
-    log.sweep()
+    log.settle()
     # The start of the shard stays what it was, its horizon moved.
     assert log.page(log.iterator("TRIM_HORIZON"))[0] == ["new"]
     assert log.page(log.iterator("AT_TIMESTAMP", Timestamp=0))[0] == ["new"]
@@ -154,7 +137,7 @@ def test_trimming_is_known_when_no_record_is_left(log: Log) -> None:
     log.put("old", "old2")
     first, second = log.sequences(log.iterator("TRIM_HORIZON"))
     log.clock.advance(DAY + 1)
-    log.sweep()
+    log.settle()
     with pytest.raises(TrimmedDataAccessException):
         log.iterator("AFTER_SEQUENCE_NUMBER", SequenceNumber=first)
     latest = log.iterator("LATEST")
@@ -166,7 +149,7 @@ def test_trimming_is_known_when_no_record_is_left(log: Log) -> None:
 def test_more_records_than_a_sweep_bites_off_are_trimmed(log: Log) -> None:
     log.put(*map(str, range(2500)))
     log.clock.advance(DAY + 1)
-    log.sweep()
+    log.settle()
     assert log.page(log.iterator("TRIM_HORIZON"))[0] == []
 
 
@@ -190,7 +173,7 @@ def test_a_request_that_does_not_fit_is_refused(log: Log) -> None:
     far = {"SequenceNumber": "0" * 21}
     for request, message in (
         (
-            lambda: log.execute("ListStreams", Limit=101),
+            lambda: log("ListStreams", Limit=101),
             f"{invalid}Limit cannot be greater than the maximum allowed size: 100",
         ),
         (lambda: log.describe(Limit=101), f"{invalid}Limit cannot be greater than the maximum: 100"),
@@ -227,7 +210,7 @@ def test_shards_roll_over_to_children(log: Log) -> None:
     open_iterators = {
         shard["ShardId"]: log.iterator("LATEST", shard["ShardId"]) for shard in log.describe()["Shards"]
     }
-    log.sweep()
+    log.settle()
     log.clock.advance(1)
     log.put(*keys, again={"BOOL": True})
 
@@ -290,7 +273,7 @@ def test_old_shards_are_forgotten_when_their_records_are() -> None:
         if hour == 24:
             iterator = log.iterator("TRIM_HORIZON", first)
         log.clock.advance(3601 if hour != 24 else 600)
-        log.sweep()
+        log.settle()
     shards = log.describe()["Shards"]
     assert 23 <= len(shards) <= 27
     assert first not in [shard["ShardId"] for shard in shards]
@@ -301,13 +284,13 @@ def test_old_shards_are_forgotten_when_their_records_are() -> None:
 
 def test_a_stream_is_forgotten_a_day_after_it_was_switched_off(log: Log) -> None:
     log.put("1")
-    log.execute("UpdateTable", TableName=TABLE, StreamSpecification={"StreamEnabled": False})
+    log("UpdateTable", TableName=TABLE, StreamSpecification={"StreamEnabled": False})
     log.clock.advance(DAY - 1)
-    log.sweep()
+    log.settle()
     assert log.page(log.iterator("TRIM_HORIZON"))[0] == ["1"]
     log.clock.advance(2)
-    log.sweep()
-    assert log.execute("ListStreams")["Streams"] == []
+    log.settle()
+    assert log("ListStreams")["Streams"] == []
     with pytest.raises(ResourceNotFoundException, match="not found"):
         log.describe()
 
@@ -315,23 +298,17 @@ def test_a_stream_is_forgotten_a_day_after_it_was_switched_off(log: Log) -> None
 def test_two_streams_of_one_moment_differ(log: Log) -> None:
     view = {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}
     for _ in range(3):
-        log.execute("UpdateTable", TableName=TABLE, StreamSpecification={"StreamEnabled": False})
-        log.execute("UpdateTable", TableName=TABLE, StreamSpecification=view)
-    arns = {stream["StreamArn"] for stream in log.execute("ListStreams")["Streams"]}
+        log("UpdateTable", TableName=TABLE, StreamSpecification={"StreamEnabled": False})
+        log("UpdateTable", TableName=TABLE, StreamSpecification=view)
+    arns = {stream["StreamArn"] for stream in log("ListStreams")["Streams"]}
     assert len(arns) == 4
 
 
 def test_the_stream_of_a_table_that_another_followed_keeps_its_key(log: Log) -> None:
     log.put("1")
-    log.execute("DeleteTable", TableName=TABLE)
-    log.sweep()
-    log.execute(
-        "CreateTable",
-        TableName=TABLE,
-        AttributeDefinitions=[{"AttributeName": "other", "AttributeType": "N"}],
-        KeySchema=[{"AttributeName": "other", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    log("DeleteTable", TableName=TABLE)
+    log.settle()
+    create(log.database, TABLE, "other:N")
     assert log.describe()["KeySchema"] == [{"AttributeName": "id", "KeyType": "HASH"}]
     assert log.page(log.iterator("TRIM_HORIZON"))[0] == ["1"]
 
@@ -372,13 +349,12 @@ def test_the_stamp_of_a_record_is_its_time_and_orders_as_times_do(
 
 
 def test_deletes_by_expiry_are_the_services(log: Log) -> None:
-    ttl = {"Enabled": True, "AttributeName": "ttl"}
-    log.execute("UpdateTimeToLive", TableName=TABLE, TimeToLiveSpecification=ttl)
-    log.sweep()
+    log("UpdateTimeToLive", **expiry_of(TABLE))
+    log.settle()
     log.put("1", ttl={"N": str(int(log.clock.now()) + 60)})
     log.clock.advance(61)
-    log.sweep()
-    records = log.execute("GetRecords", ShardIterator=log.iterator("TRIM_HORIZON"))["Records"]
+    log.settle()
+    records = log("GetRecords", ShardIterator=log.iterator("TRIM_HORIZON"))["Records"]
     assert [record["eventName"] for record in records] == ["INSERT", "REMOVE"]
     # [docs] Developer Guide, "DynamoDB Streams and Time to Live"
     assert records[1]["userIdentity"] == {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"}

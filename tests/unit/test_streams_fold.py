@@ -12,17 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashrange.clock import ManualClock
-from hashrange.database import Database, Settings
+import worlds
 from hashrange.errors import ConditionalCheckFailedException, TransactionCanceledException
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from worlds import create, expiry_of
 
 TABLE = "history"
 SHARD_SECONDS = 600.0
@@ -57,61 +56,31 @@ step = st.one_of(
 )
 
 
-class History:
+class History(worlds.World):
     """A database to which a random history happens."""
 
     def __init__(self, open_engine: Callable[[], Engine], shard_count: int, restarts: bool) -> None:
-        self.clock = ManualClock()
-        self.open_engine, self.restarts = open_engine, restarts
-        self.settings = Settings(stream_shards=shard_count, stream_shard_seconds=SHARD_SECONDS)
-        self.database = Database(open_engine(), settings=self.settings, clock=self.clock)
+        super().__init__(open_engine, stream_shards=shard_count, stream_shard_seconds=SHARD_SECONDS)
+        self.restarts = restarts
         self.step = 0
-        self.execute(
-            "CreateTable",
-            TableName=TABLE,
-            AttributeDefinitions=[
-                {"AttributeName": "id", "AttributeType": "S"},
-                {"AttributeName": "v", "AttributeType": "N"},
-            ],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": "by_step",
-                    "KeySchema": [
-                        {"AttributeName": "id", "KeyType": "HASH"},
-                        {"AttributeName": "v", "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
-        ttl = {"Enabled": True, "AttributeName": "ttl"}
-        self.execute("UpdateTimeToLive", TableName=TABLE, TimeToLiveSpecification=ttl)
-
-    def execute(self, operation: str, **request: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = orjson.loads(orjson.dumps(self.database.execute(operation, request)))
-        return answer
+        create(self.database, TABLE, "id", indexes={"by_step": "id, v:N"}, stream="NEW_AND_OLD_IMAGES")
+        self("UpdateTimeToLive", **expiry_of(TABLE))
 
     def happen(self, kind: str, content: Any) -> None:
         self.step += 1
         if kind == "pass":
-            self.clock.advance(content)
-            while self.database.sweep() == 0.0:
-                pass
+            self.advance(content)
         elif kind == "restart":
             if self.restarts:
-                self.database.close()
-                self.database = Database(self.open_engine(), settings=self.settings, clock=self.clock)
+                self.reopen()
         elif kind == "batch":
             self._batch(content)
         elif kind == "statements":
             # Those that fail, as an insert of a key that is there, are answered beside the others.
-            self.execute("BatchExecuteStatement", Statements=self._statements(content))
+            self("BatchExecuteStatement", Statements=self._statements(content))
         elif kind == "statement transaction":
             with suppress(TransactionCanceledException):
-                self.execute("ExecuteTransaction", TransactStatements=self._statements(content))
+                self("ExecuteTransaction", TransactStatements=self._statements(content))
         elif kind in ("single", "fails"):
             self._single(*content[0], fails=kind == "fails")
         else:
@@ -141,7 +110,7 @@ class History:
         if fails:
             request["ConditionExpression"] = "attribute_exists(nothing)"
         with suppress(ConditionalCheckFailedException):
-            self.execute(f"{name}Item", **request)
+            self(f"{name}Item", **request)
 
     def _batch(self, writes: list[Any]) -> None:
         requests = {}
@@ -150,7 +119,7 @@ class History:
                 requests[key] = {"DeleteRequest": {"Key": {"id": {"S": key}}}}
             else:
                 requests[key] = {"PutRequest": {"Item": self._item(key, value, lifetime)}}
-        self.execute("BatchWriteItem", RequestItems={TABLE: list(requests.values())})
+        self("BatchWriteItem", RequestItems={TABLE: list(requests.values())})
 
     def _statements(self, writes: list[Any]) -> list[dict[str, Any]]:
         statements = {}
@@ -180,18 +149,18 @@ class History:
             }
             parts["none"] = {"ConditionCheck": check}
         with suppress(TransactionCanceledException):
-            self.execute("TransactWriteItems", TransactItems=list(parts.values()))
+            self("TransactWriteItems", TransactItems=list(parts.values()))
 
     def shards(self) -> list[list[dict[str, Any]]]:
         """The records of each shard."""
-        arn = self.execute("ListStreams")["Streams"][0]["StreamArn"]
+        arn = self("ListStreams")["Streams"][0]["StreamArn"]
         found = []
-        for shard in self.execute("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]:
+        for shard in self("DescribeStream", StreamArn=arn)["StreamDescription"]["Shards"]:
             place = {"StreamArn": arn, "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
-            iterator = self.execute("GetShardIterator", **place)["ShardIterator"]
+            iterator = self("GetShardIterator", **place)["ShardIterator"]
             records: list[dict[str, Any]] = []
             while iterator is not None:
-                page = self.execute("GetRecords", ShardIterator=iterator, Limit=7)
+                page = self("GetRecords", ShardIterator=iterator, Limit=7)
                 records += page["Records"]
                 iterator = page.get("NextShardIterator") if page["Records"] else None
             found.append(records)
@@ -199,7 +168,7 @@ class History:
 
     def items(self) -> dict[str, Any]:
         """The table, by key."""
-        return {item["id"]["S"]: item for item in self.execute("Scan", TableName=TABLE)["Items"]}
+        return {item["id"]["S"]: item for item in self("Scan", TableName=TABLE)["Items"]}
 
 
 def sequence(record: dict[str, Any]) -> int:

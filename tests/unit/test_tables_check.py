@@ -23,6 +23,7 @@ from hashrange.tables.items import records
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.tables.writes import backfill, builds, expiry, lag
 from hashrange.values import Item, item_size
+from worlds import create, expiry_of, new_index
 
 NOW = 1_700_000_000
 ITEMS = 8
@@ -40,32 +41,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
 
 
 def create_table(database: Database, name: str) -> None:
-    key = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "k", "KeyType": "RANGE"}]
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": name,
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": n, "AttributeType": "S"} for n in "pkg"],
-            "KeySchema": key,
-            "LocalSecondaryIndexes": [
-                {
-                    "IndexName": "local",
-                    "KeySchema": [key[0], {"AttributeName": "g", "KeyType": "RANGE"}],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-            "GlobalSecondaryIndexes": [
-                {
-                    "IndexName": "global",
-                    "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["v"]},
-                }
-            ],
-        },
-    )
-    specification = {"AttributeName": "ttl", "Enabled": True}
-    database.execute("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": specification})
+    local, everywhere = {"local": "p, g | KEYS_ONLY"}, {"global": "g | v"}
+    create(database, name, "p, k", local_indexes=local, indexes=everywhere)
+    database.execute("UpdateTimeToLive", expiry_of(name))
 
 
 def fill(database: Database, name: str) -> None:
@@ -392,17 +370,7 @@ def test_a_table_whose_index_is_half_filled_has_no_problems() -> None:
     database = Database(engine, clock=ManualClock(NOW), settings=Settings(update_seconds=1))
     create_table(database, "everything")
     fill(database, "everything")
-    create = {
-        "IndexName": "late",
-        "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
-    request = {
-        "TableName": "everything",
-        "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
-        "GlobalSecondaryIndexUpdates": [{"Create": create}],
-    }
-    database.execute("UpdateTable", request)
+    database.execute("UpdateTable", new_index("everything", "late", "g"))
     assert problems(engine) == []
 
 

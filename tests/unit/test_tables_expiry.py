@@ -20,6 +20,7 @@ from hashrange.tables.inspection import check
 from hashrange.tables.writes import expiry
 from hashrange.values import AttributeValue, Item
 from interruptions import Interrupted, in_small_bites
+from worlds import create
 
 NOW = 1_700_000_000
 TTL = TimeToLive("ttl", 0.0, 100)
@@ -77,15 +78,7 @@ def test_the_queue_follows_the_items(changes: list[tuple[int, int | None]]) -> N
 def database_with_items(seconds: list[int], engine: Any = None) -> tuple[Database, ManualClock]:
     clock = ManualClock(NOW)
     database = Database(engine or MemoryEngine(), clock=clock)
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "table",
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "N"}],
-            "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-        },
-    )
+    create(database, "table", "p:N")
     for number, second in enumerate(seconds):
         item: Item = {"p": {"N": str(number)}, **expiring(second)}
         database.execute("PutItem", {"TableName": "table", "Item": item})

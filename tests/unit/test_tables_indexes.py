@@ -16,6 +16,7 @@ from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema, T
 from hashrange.tables.inspection import check
 from hashrange.tables.items import indexes, keys, records
 from hashrange.values import Item, item_size
+from worlds import create, new_index
 
 _P, _K, _G = KeyAttribute("p", "S"), KeyAttribute("k", "S"), KeyAttribute("g", "S")
 LOCAL = Index("local", False, 2, KeySchema((_P,), (_G,)), "KEYS_ONLY")
@@ -97,19 +98,7 @@ def test_what_lay_there_before_the_index_is_in_the_way_of_updates(
     indexes.check_update(TABLE, before, ITEM)
 
 
-CREATE = {
-    "TableName": "table",
-    "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}],
-    "GlobalSecondaryIndexUpdates": [
-        {
-            "Create": {
-                "IndexName": "by-g",
-                "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-                "Projection": {"ProjectionType": "ALL"},
-            }
-        }
-    ],
-}
+CREATE = new_index("table", "by-g", "g")
 
 
 @pytest.mark.parametrize("lag", [0.0, 5.0])
@@ -123,15 +112,7 @@ def test_totals_are_right_after_items_change_while_an_index_fills(
     database = Database(
         MemoryEngine(), clock=clock, settings=Settings(update_seconds=1.0, gsi_delay_seconds=lag)
     )
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "table",
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "N"}],
-            "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-        },
-    )
+    create(database, "table", "p:N")
 
     def put(number: int, value: str) -> None:
         item = {"p": {"N": str(number)}, "g": {"S": value}, "v": {"S": value * number}}

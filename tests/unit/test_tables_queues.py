@@ -21,6 +21,7 @@ from hashrange.tables.definitions.table import Index, KeyAttribute, KeySchema
 from hashrange.tables.items.indexes import Entry
 from hashrange.tables.writes import holds, lag, queues, tokens
 from rocks import Skips, counting_skips
+from worlds import create, expiry_of
 
 SPACE = 100
 NOW = 1_700_000_000
@@ -99,9 +100,8 @@ def engine(skips: Skips, tmp_path: Path) -> Iterator[EmbeddedEngine]:
 def test_expiry_begins_where_it_ended(engine: EmbeddedEngine, skips: Skips) -> None:
     clock = ManualClock(NOW)
     database = Database(engine, clock=clock)
-    create(database, "table")
-    specification = {"AttributeName": "ttl", "Enabled": True}
-    database.execute("UpdateTimeToLive", {"TableName": "table", "TimeToLiveSpecification": specification})
+    create(database, "table", "p:N")
+    database.execute("UpdateTimeToLive", expiry_of("table"))
     fill(database, RECORDS)
     clock.advance(10)
     database.settle()
@@ -119,7 +119,7 @@ def test_expiry_begins_where_it_ended(engine: EmbeddedEngine, skips: Skips) -> N
 def test_trimming_begins_where_it_ended(engine: EmbeddedEngine, skips: Skips) -> None:
     clock = ManualClock(NOW)
     database = Database(engine, clock=clock, settings=Settings(stream_shard_seconds=30 * DAY))
-    create(database, "table", StreamSpecification={"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"})
+    create(database, "table", "p:N", stream="KEYS_ONLY")
     fill(database, RECORDS)
     clock.advance(DAY + 1)
     fill(database, 1)
@@ -157,19 +157,6 @@ def test_the_other_queues_begin_where_they_ended(engine: EmbeddedEngine, skips: 
 
     assert engine.read(looks) == (None, False, False)
     assert skips() < FEW
-
-
-def create(database: Database, name: str, **more: object) -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": name,
-            "BillingMode": "PAY_PER_REQUEST",
-            "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "N"}],
-            "KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}],
-            **more,
-        },
-    )
 
 
 def fill(database: Database, count: int) -> None:

@@ -12,6 +12,7 @@ import pytest
 import postgres
 from hashrange.database import Database
 from hashrange.storage.memory import MemoryEngine
+from worlds import create
 
 KB = 1024
 PAGE_UNITS = 256
@@ -23,24 +24,8 @@ def database(request: pytest.FixtureRequest) -> Iterator[Database]:
     engine: Any = MemoryEngine()
     if request.param == "postgres":
         engine = postgres.engine(request.getfixturevalue("postgres_url"), schema=postgres.new_schema())
-    keys = [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]
     with Database(engine) as opened:
-        opened.execute(
-            "CreateTable",
-            {
-                "TableName": "table",
-                "BillingMode": "PAY_PER_REQUEST",
-                "KeySchema": keys,
-                "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in "psi"],
-                "LocalSecondaryIndexes": [
-                    {
-                        "IndexName": "by-i",
-                        "KeySchema": [keys[0], {"AttributeName": "i", "KeyType": "RANGE"}],
-                        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["even"]},
-                    }
-                ],
-            },
-        )
+        create(opened, "table", "p, s", local_indexes={"by-i": "p, i | even"})
         yield opened
 
 

@@ -12,6 +12,7 @@ import boto3
 import pytest
 
 import hashrange
+from worlds import table_of
 
 CLIENT = boto3.client(
     "dynamodb", region_name="us-east-1", aws_access_key_id="any", aws_secret_access_key="any"
@@ -19,12 +20,7 @@ CLIENT = boto3.client(
 
 
 def create(name: str) -> None:
-    CLIENT.create_table(
-        TableName=name,
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    CLIENT.create_table(**table_of(name, "pk"))
 
 
 def names() -> list[str]:

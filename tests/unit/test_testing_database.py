@@ -16,24 +16,17 @@ from hashrange.errors import ResourceInUseException
 from hashrange.settings import Settings
 from hashrange.storage.memory import MemoryEngine
 from hashrange.testing import LocalDatabase
+from worlds import expiry_of, table_of
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def create(client: Any, **more: Any) -> None:
-    client.create_table(
-        TableName="things",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-        **more,
-    )
+    client.create_table(**table_of("things", "pk", **more))
 
 
 def expire(client: Any) -> None:
-    client.update_time_to_live(
-        TableName="things", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True}
-    )
+    client.update_time_to_live(**expiry_of("things"))
 
 
 def put(client: Any, key: str, **more: Any) -> None:
@@ -194,12 +187,4 @@ def test_a_local_database_stands_alone() -> None:
         assert [one.name for one in database.resource().tables.all()] == ["things"]
         assert database.client(region="us-east-1").list_tables()["TableNames"] == []
         with pytest.raises(ResourceInUseException):
-            database.execute(
-                "CreateTable",
-                {
-                    "TableName": "things",
-                    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                    "BillingMode": "PAY_PER_REQUEST",
-                },
-            )
+            database.execute("CreateTable", table_of("things", "pk"))

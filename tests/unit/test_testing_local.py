@@ -26,13 +26,9 @@ from collecting import young_objects_only
 from hashrange.settings import Settings
 from hashrange.storage.failures import StoreClosed
 from hashrange.testing import RequestStopped, scopes
+from worlds import table_of
 
-TABLE: dict[str, Any] = {
-    "TableName": "things",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE: dict[str, Any] = table_of("things", "pk")
 NOWHERE = "http://127.0.0.1:9"  # the port that discards, where nobody listens
 
 # Made when this module is imported: as code under test does it that was written for AWS.

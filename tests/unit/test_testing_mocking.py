@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 import hashrange
 from hashrange.testing import mock_aws, scopes
+from worlds import schema_of, table_of
 
 
 class Model:
@@ -25,12 +26,7 @@ class Model:
 
 
 def create() -> Any:
-    return boto3.resource("dynamodb", region_name="us-east-1").create_table(
-        TableName="users",
-        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    return boto3.resource("dynamodb", region_name="us-east-1").create_table(**table_of("users", "name"))
 
 
 def saved() -> list[str]:
@@ -119,21 +115,7 @@ def test_decorated_coroutines() -> None:
     assert asyncio.run(coroutine()) == []
 
 
-KEY: dict[str, Any] = {
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "group", "AttributeType": "S"},
-    ],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-group",
-            "KeySchema": [{"AttributeName": "group", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+KEY: dict[str, Any] = schema_of("pk", indexes={"by-group": "group"})
 DEEP: dict[str, Any] = {"S": "deep"}
 for _ in range(40):
     DEEP = {"L": [DEEP]}

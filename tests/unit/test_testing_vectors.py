@@ -10,6 +10,7 @@ import pytest
 import hashrange
 from hashrange.testing import mock_aws
 from vector_tables import index_of, listed
+from worlds import table_of
 
 REGIONAL = "https://dynamodb.eu-west-1.amazonaws.com"
 OF_ACCOUNT = "https://123456789012.ddb.eu-west-1.amazonaws.com"
@@ -22,13 +23,7 @@ def client_of(**given: Any) -> Any:
 def nearest(client: Any, *, by_arn: bool = False) -> Any:
     """Make the table, and search it by its name or its ARN."""
     if "words" not in client.list_tables()["TableNames"]:
-        client.create_table(
-            TableName="words",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            VectorIndexes=[index_of()],
-        )
+        client.create_table(**table_of("words", "pk", VectorIndexes=[index_of()]))
         client.put_item(TableName="words", Item={"pk": {"S": "cat"}, "v": listed((1, 2))})
     table = client.describe_table(TableName="words")["Table"]
     found = client.search_vectors(

@@ -10,6 +10,7 @@ import pytest
 from hashrange.database import Database
 from hashrange.tables.items import records
 from hashrange.values import Item
+from worlds import create
 
 MEMBERS = 10
 # Long enough for a memo (`expressions.memo.BRIEF_CHARS_MAX`).
@@ -24,15 +25,7 @@ class Decoded(dict[str, Any]):
 @pytest.fixture
 def database() -> Any:
     with Database.in_memory() as database:
-        database.execute(
-            "CreateTable",
-            {
-                "TableName": "lists",
-                "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                "BillingMode": "PAY_PER_REQUEST",
-            },
-        )
+        create(database, "lists", "pk")
         members = {"L": [{"N": str(number)} for number in range(50)]}
         for number in range(MEMBERS):
             item = {"pk": {"S": str(number)}, "members": members}

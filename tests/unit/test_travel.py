@@ -29,8 +29,7 @@ from hashrange.tables.definitions.table import Table
 from hashrange.tables.history.past import Past, PastLost
 from hashrange.tables.inspection import check
 from histories import DAY, NOW, World, key_of, opener_of, put, steps, take
-
-RECOVERY = {"PointInTimeRecoveryEnabled": True}
+from worlds import create, recovery_of
 
 
 class Travelled(World):
@@ -38,7 +37,7 @@ class Travelled(World):
 
     def __init__(self, opener: Any) -> None:
         super().__init__(opener)
-        self("UpdateContinuousBackups", TableName="table", PointInTimeRecoverySpecification=RECOVERY)
+        self("UpdateContinuousBackups", **recovery_of("table"))
         self.release("test")
         self.answers: dict[float, Any] = {}
 
@@ -47,7 +46,7 @@ class Travelled(World):
         return self.database.travel
 
     def scan(self) -> Any:
-        return orjson.loads(orjson.dumps(self("Scan", TableName="table")["Items"]))
+        return self("Scan", TableName="table")["Items"]
 
     def note(self) -> None:
         if hasattr(self, "answers"):
@@ -257,15 +256,8 @@ def test_undo_is_one_transaction_with_stream_records(world: Travelled) -> None:
 def served() -> Iterator[tuple[str, Database, VirtualClock]]:
     clock = VirtualClock(NOW, frozen=True)
     database = Database(MemoryEngine(), clock=clock)
-    database.execute("CreateTable", {
-        "TableName": "orders",
-        "BillingMode": "PAY_PER_REQUEST",
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    })
-    database.execute("UpdateContinuousBackups", {
-        "TableName": "orders", "PointInTimeRecoverySpecification": dict(RECOVERY),
-    })
+    create(database, "orders", "pk")
+    database.execute("UpdateContinuousBackups", recovery_of("orders"))
     for name in ("a", "b", "c"):
         database.execute("PutItem", {"TableName": "orders", "Item": {"pk": {"S": name}, "v": {"N": "1"}}})
     clock.advance(60)
@@ -388,7 +380,7 @@ def test_a_test_travels() -> None:
     with hashrange.local() as database:
         client = database.client()
         database.create_table("orders", "pk")
-        client.update_continuous_backups(TableName="orders", PointInTimeRecoverySpecification=RECOVERY)
+        client.update_continuous_backups(**recovery_of("orders"))
         client.put_item(TableName="orders", Item={"pk": {"S": "a"}})
         before = database.database.clock.now()
         database.clock.advance(60)

@@ -14,13 +14,9 @@ from hashrange.operations import REGISTRY
 from hashrange.shapes import OPERATIONS
 from hashrange.shapes.vocabulary import List, Map, Shape, Structure
 from hashrange.storage.memory import MemoryEngine
+from worlds import recovery_of, table_of
 
-_TABLE = {
-    "TableName": "music",
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+_TABLE = table_of("music", "pk")
 _KEY = {"pk": {"S": "a"}}
 _ONE = {"TableName": "music", "Key": _KEY}
 REQUESTS: dict[str, dict[str, Any]] = {
@@ -44,10 +40,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "ExpressionAttributeValues": {":p": {"S": "a"}},
     },
     "Scan": {"TableName": "music"},
-    "UpdateContinuousBackups": {
-        "TableName": "music",
-        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-    },
+    "UpdateContinuousBackups": recovery_of("music"),
     "TransactGetItems": {"TransactItems": [{"Get": _ONE}]},
     "TransactWriteItems": {"TransactItems": [{"Delete": _ONE}]},
     "UpdateItem": _ONE,

@@ -14,8 +14,8 @@ from hashrange.errors import ValidationException
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
 from vector_tables import SCHEMA, World, condition, index_of, listed
+from worlds import recovery_of
 
-RECOVERY = {"PointInTimeRecoveryEnabled": True}
 NAMED = index_of(SearchSchema=SCHEMA)
 SOME = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["x"]}
 FAR = index_of("far", distance="EUCLIDEAN", Projection=SOME)
@@ -35,7 +35,7 @@ def shown_indexes(world: Any, table: str) -> list[dict[str, Any]]:
 def world() -> World:
     world = World(MemoryEngine())
     world.create(NAMED, FAR, scoped=True)
-    world("UpdateContinuousBackups", TableName="table", PointInTimeRecoverySpecification=RECOVERY)
+    world("UpdateContinuousBackups", **recovery_of("table"))
     for number in range(6):
         world.put(number, [number, 1], area="north", kind="ab"[number % 2])
     world.clock.advance(10)

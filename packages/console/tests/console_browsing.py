@@ -21,6 +21,7 @@ from hashrange.errors import ServiceError
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to
+from worlds import create, index_on, recovery_of
 
 BROWSERS = {
     "chromium": shutil.which("chromium") or shutil.which("google-chrome"),
@@ -65,11 +66,7 @@ PAGES = (
 
 def _spend(database: Database) -> None:
     """Some requests, with an index that nobody reads, and keys that are throttled."""
-    index = {
-        "IndexName": "by-sk",
-        "KeySchema": [{"AttributeName": "sk", "KeyType": "HASH"}],
-        "Projection": {"ProjectionType": "ALL"},
-    }
+    index = index_on("by-sk", "sk")
     create_table(database, "spent", GlobalSecondaryIndexes=[index])
     insights = {"TableName": "spent", "ContributorInsightsAction": "ENABLE"}
     database.execute("UpdateContributorInsights", insights)
@@ -90,9 +87,7 @@ def _spend(database: Database) -> None:
 def _fill(database: Database) -> None:
     for name in ("orders", "empty", "many"):
         create_table(database, name)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    request = {"TableName": "orders", "PointInTimeRecoverySpecification": recovery}
-    database.execute("UpdateContinuousBackups", request)
+    database.execute("UpdateContinuousBackups", recovery_of("orders"))
     database.execute("PutItem", {"TableName": "orders", "Item": orjson.loads(orjson.dumps(ITEM))})
     for number in range(60):
         item = {"pk": {"S": "b"}, "sk": {"N": str(number)}}
@@ -110,20 +105,7 @@ def _fill(database: Database) -> None:
 
 
 def create_table(database: Database, name: str, **members: Any) -> None:
-    request: dict[str, Any] = {
-        "TableName": name,
-        "KeySchema": [
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "sk", "KeyType": "RANGE"},
-        ],
-        "AttributeDefinitions": [
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "N"},
-        ],
-        "BillingMode": "PAY_PER_REQUEST",
-        **members,
-    }
-    database.execute("CreateTable", request)
+    create(database, name, "pk, sk:N", **members)
 
 
 @contextmanager
@@ -322,9 +304,7 @@ def fill_with_long(database: Database) -> None:
     destination = {"TableName": LONG_TABLE, "StreamArn": arn}
     database.execute("EnableKinesisStreamingDestination", destination)
     database.sweep_tables()
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    request = {"TableName": LONG_TABLE, "PointInTimeRecoverySpecification": recovery}
-    database.execute("UpdateContinuousBackups", request)
+    database.execute("UpdateContinuousBackups", recovery_of(LONG_TABLE))
     arn = f"arn:aws:dynamodb:us-east-1:000000000000:table/{LONG_TABLE}"
     tags = [{"Key": "k" * 120, "Value": "v" * 250}]
     database.execute("TagResource", {"ResourceArn": arn, "Tags": tags})

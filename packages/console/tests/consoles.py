@@ -19,33 +19,12 @@ from hashrange.observing.observer import Active, ObservedRequest, Observer
 from hashrange.server import running
 from hashrange.server.admin.port import Admin
 from hashrange_console.entry import link_to
+from worlds import recovery_of, table_of
 
 TOKEN = "0123456789abcdef"
 APP = Caller(access_key="app")
-CREATE = {
-    "TableName": "orders",
-    "KeySchema": [
-        {"AttributeName": "pk", "KeyType": "HASH"},
-        {"AttributeName": "sk", "KeyType": "RANGE"},
-    ],
-    "AttributeDefinitions": [
-        {"AttributeName": "pk", "AttributeType": "S"},
-        {"AttributeName": "sk", "AttributeType": "N"},
-        {"AttributeName": "kind", "AttributeType": "S"},
-    ],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-kind",
-            "KeySchema": [{"AttributeName": "kind", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
-RECOVERY = {
-    "TableName": "orders",
-    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-}
+CREATE = table_of("orders", "pk, sk:N", indexes={"by-kind": "kind"})
+RECOVERY = recovery_of("orders")
 EVERY_TYPE: dict[str, Any] = {
     "pk": {"S": "a"},
     "sk": {"N": "12345678901234567890123456789012345678"},

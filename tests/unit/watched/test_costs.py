@@ -24,6 +24,7 @@ from plugin_runs import run_pytest
 from unit.test_bills import REQUESTS, made
 from vector_tables import index_of, listed
 from watched import Clients, create
+from worlds import table_of
 
 KEY = {"pk": {"S": "a"}, "sk": {"N": "1"}}
 GET = {"TableName": "orders", "Key": KEY}
@@ -111,13 +112,7 @@ def test_items_read_and_returned(client: Any, database: Database) -> None:
 
 
 def test_the_bytes_of_vector_indexes_are_beside_the_units(client: Any, database: Database) -> None:
-    client.create_table(
-        TableName="words",
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        VectorIndexes=[index_of()],
-    )
+    client.create_table(**table_of("words", "pk", VectorIndexes=[index_of()]))
     with database.costs() as costs:
         word = {"pk": {"S": "cat"}, "v": listed((1, 0)), "text": {"S": "x" * 1_500}}
         put = client.put_item(TableName="words", Item=word, ReturnConsumedCapacity="INDEXES")

@@ -34,21 +34,11 @@ from hashrange_access.judging.gate import Gate
 from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
 from serving import serving
+from worlds import table_of
 
 SECRET = "rosebud"
 ACCOUNT = "123456789012"
-TABLE = {
-    "TableName": "scores",
-    "AttributeDefinitions": [
-        {"AttributeName": "user", "AttributeType": "S"},
-        {"AttributeName": "number", "AttributeType": "N"},
-    ],
-    "KeySchema": [
-        {"AttributeName": "user", "KeyType": "HASH"},
-        {"AttributeName": "number", "KeyType": "RANGE"},
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+TABLE = table_of("scores", "user, number:N")
 KEY = {"user": {"S": SECRET}, "number": {"N": "7"}}
 ITEM = KEY | {"text": {"S": SECRET}, "flag": {"BOOL": True}}
 USERS = {

@@ -27,6 +27,7 @@ from hashrange_access.judging.judging import guard
 from hashrange_access.policies.requests import Principal
 from hashrange_access.roles import Identity
 from hashrange_access.users import read
+from worlds import table_of
 
 OWNER, GUEST, THIRD = "111111111111", "222222222222", "333333333333"
 ARN = f"arn:aws:dynamodb:us-east-1:{OWNER}:table/scores"
@@ -48,13 +49,7 @@ def grant(actions: Any = "dynamodb:*", resource: Any = ARN, principal: Any = BOB
 
 
 def create(client: Any) -> None:
-    client.create_table(
-        TableName="scores",
-        AttributeDefinitions=[{"AttributeName": "user", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "user", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-    )
+    client.create_table(**table_of("scores", "user", stream="NEW_IMAGE"))
 
 
 class World:

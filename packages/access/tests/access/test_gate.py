@@ -29,6 +29,7 @@ from hashrange_access.judging.gate import Gate
 from hashrange_access.judging.judging import guard
 from hashrange_access.users import read
 from serving import serving
+from worlds import table_of
 
 ACCOUNT = "123456789012"
 USERS: dict[str, Any] = {
@@ -104,12 +105,7 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def admin(endpoint: str) -> Iterator[Any]:
     made = client(endpoint, "AKIDADMIN", "the-secret-of-admin")
-    made.create_table(
-        TableName="scores",
-        AttributeDefinitions=[{"AttributeName": "user", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "user", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    made.create_table(**table_of("scores", "user"))
     yield made
     made.close()
 
@@ -330,12 +326,7 @@ def test_accounts_have_tables_of_their_own() -> None:
         guard(database, Gate(read({"accounts": both}), SystemClock().now, strict=True))
         with running(database) as url:
             first, second = (client(url, f"AKID{account}", "a-long-secret") for account in both)
-            first.create_table(
-                TableName="own",
-                AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
-                KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
-                BillingMode="PAY_PER_REQUEST",
-            )
+            first.create_table(**table_of("own", "k"))
             assert first.list_tables()["TableNames"] == ["own"]
             assert second.list_tables()["TableNames"] == []
             arn = "arn:aws:dynamodb:us-east-1:111111111111:table/own"

@@ -23,6 +23,7 @@ from hashrange_access.policies.documents import parse
 from hashrange_access.policies.requests import Principal
 from hashrange_access.roles import Identity
 from hostile.seeds import CREATE_MAIN, CREATE_OTHER, CREATE_PLAIN, MAIN, REQUESTS, stream_requests
+from worlds import table_of
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -380,15 +381,7 @@ def test_a_batch_of_which_nothing_is_allowed_has_only_errors(database: Database)
 
 
 def test_numbers_and_binaries_are_compared_as_text(database: Database) -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": "numbers",
-            "AttributeDefinitions": [{"AttributeName": "n", "AttributeType": "N"}],
-            "KeySchema": [{"AttributeName": "n", "KeyType": "HASH"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        },
-    )
+    database.execute("CreateTable", table_of("numbers", "n:N"))
     allow = statement(ForAllValues__NumericEquals={"dynamodb:LeadingKeys": "10"})
     assert allows(database, "GetItem", {"TableName": "numbers", "Key": {"n": {"N": "1e1"}}}, allow)
     assert not allows(database, "GetItem", {"TableName": "numbers", "Key": {"n": {"N": "11"}}}, allow)

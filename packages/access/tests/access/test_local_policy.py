@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 import hashrange
 from hashrange.testing import mock_aws
+from worlds import table_of
 
 OWN: dict[str, Any] = {
     "Version": "2012-10-17",
@@ -23,12 +24,7 @@ OWN: dict[str, Any] = {
 
 
 def make_table() -> Any:
-    return boto3.resource("dynamodb", region_name="us-east-1").create_table(
-        TableName="scores",
-        AttributeDefinitions=[{"AttributeName": "user", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "user", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    return boto3.resource("dynamodb", region_name="us-east-1").create_table(**table_of("scores", "user"))
 
 
 def test_the_code_of_a_block_runs_under_its_policy() -> None:

@@ -30,6 +30,7 @@ from hashrange_access.judging.judging import guard
 from hashrange_access.keys import sealing
 from hashrange_access.keys.keyring import Keyring
 from hashrange_access.users import UsersError, read
+from worlds import table_of
 
 TOKEN = "0123456789abcdef"
 
@@ -90,12 +91,7 @@ def plane(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plane]:
             yield Plane(admin.url, endpoint, database)
 
 
-CREATE = {
-    "TableName": "events",
-    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+CREATE = table_of("events", "id")
 READS: list[tuple[str, str, Any]] = [
     ("GET", "/tables", None),
     ("GET", "/metrics", None),

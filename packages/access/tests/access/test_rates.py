@@ -22,6 +22,7 @@ from hashrange_access.judging.gate import Gate, LimitingGate
 from hashrange_access.judging.judging import guard
 from hashrange_access.rates import Limiter
 from hashrange_access.users import UsersError, read
+from worlds import table_of
 
 EVERYTHING = {"Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
 USERS: dict[str, Any] = {
@@ -171,12 +172,7 @@ def test_a_refused_request_does_nothing(database: Database, time: Time) -> None:
     database.observers.guard(LimitingGate(Limiter(2, None, time)))
     with running(database) as endpoint:
         dynamodb = client(endpoint, "AKIDFIRST")
-        dynamodb.create_table(
-            TableName="events",
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        dynamodb.create_table(**table_of("events", "id"))
         dynamodb.put_item(TableName="events", Item={"id": {"S": "first"}})
         with pytest.raises(ClientError, match="Rate exceeded"):
             dynamodb.put_item(TableName="events", Item={"id": {"S": "second"}})

@@ -16,6 +16,7 @@ from hashrange.cli import main
 from hashrange_access.judging.known import KNOWN_ACTIONS, KNOWN_KEYS
 from hashrange_access.policies.linting import lint
 from hashrange_access.policies.suggesting import Uses
+from worlds import table_of
 
 TABLE = "arn:aws:dynamodb:us-east-1:000000000000:table/scores"
 INDEX = f"{TABLE}/index/by-game"
@@ -57,16 +58,7 @@ def test_nothing_recorded_makes_no_policy() -> None:
 
 
 def create(client: Any) -> None:
-    client.create_table(
-        TableName="scores",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("user", "game")],
-        KeySchema=[{"AttributeName": "user", "KeyType": "HASH"}],
-        GlobalSecondaryIndexes=[{
-            "IndexName": "by-game", "KeySchema": [{"AttributeName": "game", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "ALL"},
-        }],
-        BillingMode="PAY_PER_REQUEST",
-    )  # fmt: skip
+    client.create_table(**table_of("scores", "user", indexes={"by-game": "game"}))  # fmt: skip
 
 
 QUERY = {

@@ -15,6 +15,7 @@ from hashrange_console.ask.conditions import Condition, condition_of, path_of, s
 from hashrange_console.ask.plans import AUTOMATIC, Plan, plan
 from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_console.reach import Refused
+from worlds import index_on
 
 TABLE: dict[str, Any] = {
     "TableName": "things",
@@ -24,19 +25,8 @@ TABLE: dict[str, Any] = {
         for name, kind in {"p": "S", "s": "N", "g": "S", "h": "N", "l": "S"}.items()
     ],
     "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "by-g",
-            "KeySchema": [
-                {"AttributeName": "g", "KeyType": "HASH"},
-                {"AttributeName": "h", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        },
-        {
-            "IndexName": "keys-of-g",
-            "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}],
-            "Projection": {"ProjectionType": "KEYS_ONLY"},
-        },
+        index_on("by-g", "g, h"),
+        index_on("keys-of-g", "g | KEYS_ONLY"),
         {
             "IndexName": "by-both",
             "KeySchema": [
@@ -48,16 +38,7 @@ TABLE: dict[str, Any] = {
             "Projection": {"ProjectionType": "ALL"},
         },
     ],
-    "LocalSecondaryIndexes": [
-        {
-            "IndexName": "local",
-            "KeySchema": [
-                {"AttributeName": "p", "KeyType": "HASH"},
-                {"AttributeName": "l", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
+    "LocalSecondaryIndexes": [index_on("local", "p, l")],
     "BillingMode": "PAY_PER_REQUEST",
 }
 KEYS = {"": "ps", "by-g": "psgh", "keys-of-g": "psg", "by-both": "psglh", "local": "psl"}

@@ -12,6 +12,7 @@ from hashrange.database import Database
 from hashrange.errors import ServiceError
 from hashrange.server import running
 from hashrange.settings import Settings
+from worlds import create
 
 ARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
 GET = {"TableName": "orders", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}}
@@ -80,15 +81,7 @@ def test_a_destination_says_how_many_changes_wait() -> None:
         admin = bind_admin(0)
         with running(database, admin=admin):
             browser = opened(admin)
-            database.execute(
-                "CreateTable",
-                {
-                    "TableName": "music",
-                    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-                    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                    "BillingMode": "PAY_PER_REQUEST",
-                },
-            )
+            create(database, "music", "pk")
             database.execute("EnableKinesisStreamingDestination", {"TableName": "music", "StreamArn": ARN})
             for number in range(3):
                 item = {"pk": {"S": str(number)}}

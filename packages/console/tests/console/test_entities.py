@@ -19,25 +19,9 @@ from hashrange_console.entities.patterns import fits, like, proposed
 from hashrange_console.entities.sampling import conditions_of, entities_of
 from hashrange_console.items.sources import TableOrIndex
 from hashrange_console.stored import EntityRule
+from worlds import table_of
 
-APP: dict[str, Any] = {
-    "TableName": "app",
-    "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}, {"AttributeName": "SK", "KeyType": "RANGE"}],
-    "AttributeDefinitions": [
-        {"AttributeName": name, "AttributeType": "S"} for name in ("PK", "SK", "GSI1PK", "GSI1SK")
-    ],
-    "GlobalSecondaryIndexes": [
-        {
-            "IndexName": "GSI1",
-            "KeySchema": [
-                {"AttributeName": "GSI1PK", "KeyType": "HASH"},
-                {"AttributeName": "GSI1SK", "KeyType": "RANGE"},
-            ],
-            "Projection": {"ProjectionType": "ALL"},
-        }
-    ],
-    "BillingMode": "PAY_PER_REQUEST",
-}
+APP: dict[str, Any] = table_of("app", "PK, SK", indexes={"GSI1": "GSI1PK, GSI1SK"})
 TABLE = TableOrIndex("app", "", (("PK", "S"),), (("SK", "S"),), 0, 0)
 INDEX = TableOrIndex("app", "GSI1", (("GSI1PK", "S"),), (("GSI1SK", "S"),), 0, 0, is_global=True)
 

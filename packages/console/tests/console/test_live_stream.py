@@ -17,6 +17,7 @@ from hashrange.storage.memory import MemoryEngine
 from hashrange_console.differences import changes
 from hashrange_console.live import records, triggers
 from hashrange_console.live.events import Event
+from worlds import expiry_of, table_of
 
 PAGE = "/console/t/orders/stream"
 
@@ -133,9 +134,7 @@ def test_expiry_and_the_time_are_those_of_the_database() -> None:
     with Database(MemoryEngine(), clock=clock) as database:
         fill(database)
         enable(database)
-        specification = {"AttributeName": "expires", "Enabled": True}
-        ttl = {"TableName": "orders", "TimeToLiveSpecification": specification}
-        database.execute("UpdateTimeToLive", ttl)
+        database.execute("UpdateTimeToLive", expiry_of("orders", "expires"))
         put(database, item(1, expires={"N": "1767225700"}))
         clock.advance(200)
         database.settle()
@@ -166,19 +165,7 @@ def test_the_triggers_of_a_table_and_their_lag() -> None:
     with Database(MemoryEngine(), clock=clock) as database:
         fill(database)
         enable(database)
-        make = {
-            "TableName": triggers.CHECKPOINTS,
-            "AttributeDefinitions": [
-                {"AttributeName": "trigger", "AttributeType": "S"},
-                {"AttributeName": "shard", "AttributeType": "S"},
-            ],
-            "KeySchema": [
-                {"AttributeName": "trigger", "KeyType": "HASH"},
-                {"AttributeName": "shard", "KeyType": "RANGE"},
-            ],
-            "BillingMode": "PAY_PER_REQUEST",
-        }
-        database.execute("CreateTable", make)
+        database.execute("CreateTable", table_of(triggers.CHECKPOINTS, "trigger, shard"))
         [stream] = database.execute("ListStreams", {"TableName": "orders"})["Streams"]
         arn, label = stream["StreamArn"], stream["StreamLabel"]
         [shard] = database.execute("DescribeStream", {"StreamArn": arn})["StreamDescription"]["Shards"]

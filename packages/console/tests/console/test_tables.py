@@ -17,6 +17,7 @@ from hashrange.database import Database, Settings
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
 from hashrange_console.tables import changes, demo, filling
+from worlds import index_on
 
 ABOUT = "/console/t/orders/about"
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
@@ -77,14 +78,7 @@ def test_the_definition_shows_a_table_and_code_that_makes_it_again(
 
 def test_a_provisioned_table_with_local_indexes_is_made_again(database: Database, browser: Browser) -> None:
     units = {"ReadCapacityUnits": 7, "WriteCapacityUnits": 8}
-    local = {
-        "IndexName": "by-size",
-        "KeySchema": [
-            {"AttributeName": "pk", "KeyType": "HASH"},
-            {"AttributeName": "size", "KeyType": "RANGE"},
-        ],
-        "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["title"]},
-    }
+    local = index_on("by-size", "pk, size | title")
     sent = plain(CREATE) | {"LocalSecondaryIndexes": [local], "BillingMode": "PROVISIONED"}
     sent |= {"ProvisionedThroughput": units, "TableClass": "STANDARD_INFREQUENT_ACCESS"}
     sent["AttributeDefinitions"].append({"AttributeName": "size", "AttributeType": "N"})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
@@ -21,6 +20,7 @@ from hashrange.server import running
 from hashrange_lab.money import meter
 from unit.test_admin import ask
 from vector_tables import index_of, listed
+from worlds import create
 
 START = 1_767_225_600.0
 FRONT = Caller(agent="Boto3/1.40 app/shop-front")
@@ -29,13 +29,7 @@ FRONT = Caller(agent="Boto3/1.40 app/shop-front")
 @pytest.fixture
 def database() -> Iterator[Database]:
     with Database.in_memory(clock=VirtualClock(START, frozen=True)) as database:
-        request: dict[str, Any] = {
-            "TableName": "orders",
-            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-            "BillingMode": "PAY_PER_REQUEST",
-        }
-        database.execute("CreateTable", request)
+        create(database, "orders", "pk")
         yield database
 
 

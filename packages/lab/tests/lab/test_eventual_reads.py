@@ -21,6 +21,7 @@ from hashrange.server import running
 from hashrange.settings import Settings
 from hashrange.tables.definitions import catalog
 from hashrange_postgres import PostgresEngine
+from worlds import table_of
 
 FIXED = Settings(eventual_reads="2")
 
@@ -45,27 +46,7 @@ def database(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path)
 
 
 def create(database: Database, name: str = "orders") -> None:
-    database.execute(
-        "CreateTable",
-        {
-            "TableName": name,
-            "BillingMode": "PAY_PER_REQUEST",
-            "KeySchema": [
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            "AttributeDefinitions": [
-                {"AttributeName": attribute, "AttributeType": "S"} for attribute in ("pk", "sk", "status")
-            ],
-            "GlobalSecondaryIndexes": [
-                {
-                    "IndexName": "by-status",
-                    "KeySchema": [{"AttributeName": "status", "KeyType": "HASH"}],
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-        },
-    )
+    database.execute("CreateTable", table_of(name, "pk, sk", indexes={"by-status": "status"}))
 
 
 def key(sk: str = "a") -> dict[str, Any]:

@@ -22,6 +22,7 @@ from hashrange.settings import Settings, parse_lag
 from hashrange_lab.behaviour.partitions import Partitions
 from unit.test_admin import ask
 from watched import Clients
+from worlds import table_of
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lab.md"
 ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
@@ -204,12 +205,7 @@ def test_the_admin_plane_shows_the_heat_of_partitions(database: Database) -> Non
             aws_access_key_id="any",
             aws_secret_access_key="any",
         )
-        client.create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        client.create_table(**table_of("orders", "pk"))
         assert ask(url, "/lab/partitions?table=orders")[0] == 404
         database.lab.throttling.set(True)
         for _ in range(3):

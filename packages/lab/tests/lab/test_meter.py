@@ -23,6 +23,7 @@ from hashrange_lab.money.counts import Counted, Usage
 from hashrange_lab.money.statement import Statement
 from hashrange_lab.money.stored import stored
 from watched import Clients, create
+from worlds import recovery_of, table_of
 
 KEY: Any = {"pk": {"S": "a"}, "sk": {"N": "1"}}
 ITEM: Any = KEY | {"date": {"S": "2026-01-01"}, "text": {"S": "x" * 1_500}}
@@ -216,21 +217,9 @@ def test_recovery_is_billed_without_global_indexes_and_replicas_cost_storage(
     client: Any, database: Database
 ) -> None:
     """Source: docs/load.md. Each item here has 20 bytes, and so has each of its entries."""
-    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-    every = {"Projection": {"ProjectionType": "ALL"}}
-    client.create_table(
-        TableName="indexed",
-        KeySchema=[*key, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk", "l")],
-        LocalSecondaryIndexes=[
-            {"IndexName": "local", "KeySchema": [*key, {"AttributeName": "l", "KeyType": "RANGE"}], **every}
-        ],
-        GlobalSecondaryIndexes=[
-            {"IndexName": "global", "KeySchema": [{"AttributeName": "l", "KeyType": "HASH"}], **every}
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-    )
+    local, everywhere = {"local": "pk, l"}, {"global": "l"}
+    of_both: Any = {"local_indexes": local, "indexes": everywhere}
+    client.create_table(**table_of("indexed", "pk, sk", **of_both, stream="NEW_AND_OLD_IMAGES"))
     item = {"pk": {"S": "aaaaa"}, "sk": {"S": "bbbbb"}, "l": {"S": "ccccc"}}
     client.put_item(TableName="indexed", Item=item)
 
@@ -240,8 +229,7 @@ def test_recovery_is_billed_without_global_indexes_and_replicas_cost_storage(
         return found.bytes_, found.recovery_bytes
 
     assert billed() == (3 * (20 + 100), 0)
-    recovery = {"PointInTimeRecoveryEnabled": True}
-    client.update_continuous_backups(TableName="indexed", PointInTimeRecoverySpecification=recovery)
+    client.update_continuous_backups(**recovery_of("indexed"))
     assert billed() == (3 * (20 + 100), 2 * (20 + 100))
     client.update_table(TableName="indexed", ReplicaUpdates=[{"Create": {"RegionName": "eu-west-1"}}])
     database.settle()

@@ -21,6 +21,7 @@ from hashrange.errors import (
     TransactionCanceledException,
 )
 from hashrange.settings import Settings
+from worlds import index_on
 
 Throttled = (ProvisionedThroughputExceededException, RequestLimitExceeded, ThrottlingException)
 
@@ -247,16 +248,7 @@ def test_a_partition_that_stays_hot_splits_between_two_keys(database: Database, 
         ({}, lambda number: f"{number:09}", 1_000),  # each key is above those before it
         (
             {
-                "LocalSecondaryIndexes": [
-                    {
-                        "IndexName": "by-lk",
-                        "KeySchema": [
-                            {"AttributeName": "pk", "KeyType": "HASH"},
-                            {"AttributeName": "lk", "KeyType": "RANGE"},
-                        ],
-                        "Projection": {"ProjectionType": "ALL"},
-                    }
-                ]
+                "LocalSecondaryIndexes": [index_on("by-lk", "pk, lk")]
             },
             lambda number: f"{number % 2}",
             1_000,

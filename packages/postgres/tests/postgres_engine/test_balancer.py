@@ -17,6 +17,7 @@ import postgres
 from endpoints import connection
 from hashrange.cli import main
 from serving import serving
+from worlds import table_of
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 ROOT = DEPLOY.parents[2]
@@ -36,12 +37,7 @@ def test_clients_go_on_when_a_server_dies(postgres_url: str) -> None:
         usual = Config(retries={"mode": "standard", "total_max_attempts": 5})
         client = boto3.client("dynamodb", **connection(endpoint) | {"config": usual})
         stack.callback(client.close)
-        client.create_table(
-            TableName="counters",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        )
+        client.create_table(**table_of("counters", "pk"))
         stop, surprises = Event(), []
         answered = [0] * CLIENTS
 

@@ -28,6 +28,7 @@ from hashrange_postgres.turns import ALWAYS, NEVER
 from hashrange_postgres.wire.statements import Arguments
 from hashrange_postgres.writer import Writer
 from list_append import SPACE, Run
+from worlds import create, expiry_of
 
 
 @pytest.fixture
@@ -553,15 +554,9 @@ def test_items_expire_by_the_clock_of_postgres(open_engine: Opener, monkeypatch:
         def run(operation: str, **request: Any) -> Any:
             return database.execute(operation, {"TableName": "events", **request})
 
-        run(
-            "CreateTable",
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        )
+        create(database, "events", "pk")
         database.settle()
-        ttl = {"Enabled": True, "AttributeName": "end"}
-        run("UpdateTimeToLive", TimeToLiveSpecification=ttl)
+        run("UpdateTimeToLive", **expiry_of("events", "end"))
         for name, end in (("soon", now + 300), ("over", now - 300)):
             run("PutItem", Item={"pk": {"S": name}, "end": {"N": str(int(end))}})
         database.settle()

@@ -21,6 +21,7 @@ import postgres
 from endpoints import connection
 from hashrange.cli import main
 from serving import Server, serving
+from worlds import table_of
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb.client import DynamoDBClient
@@ -56,13 +57,7 @@ def clients(servers: list[Server]) -> Iterator[list[DynamoDBClient]]:
 
 
 def create(client: DynamoDBClient, name: str, **given: Any) -> None:
-    client.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        **given,
-    )
+    client.create_table(**table_of(name, "pk", **given))
 
 
 def test_two_servers_are_one_database(clients: list[DynamoDBClient]) -> None:

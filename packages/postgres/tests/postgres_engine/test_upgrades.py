@@ -26,6 +26,7 @@ from hashrange_postgres import PostgresEngine
 from hashrange_postgres import schema as schemas
 from hashrange_postgres.wire.statements import Arguments
 from unit.test_admin import ask
+from worlds import table_of
 
 
 @pytest.fixture
@@ -167,12 +168,7 @@ def post(endpoint: str, operation: str, request: dict[str, Any]) -> tuple[int, d
 def test_a_server_says_that_it_has_to_be_restarted(
     postgres_url: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = {
-        "TableName": "events",
-        "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
-        "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
+    table = table_of("events", "id")
     item = {"id": {"S": "a"}}
     with Database(PostgresEngine(postgres_url, schema=name)) as database:
         admin = bind_admin(0)

@@ -18,6 +18,7 @@ import hashrange_triggers as triggers
 from hashrange.cli import main
 from hashrange_triggers import functions
 from serving import serving
+from worlds import table_of
 
 TABLE = "commanded"
 
@@ -44,13 +45,7 @@ number = 1
 def endpoint() -> Iterator[str]:
     with serving("--memory") as server:
         clients = triggers.connect(server.endpoint)
-        clients.dynamodb.create_table(
-            TableName=TABLE,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
+        clients.dynamodb.create_table(**table_of(TABLE, "id", stream="NEW_AND_OLD_IMAGES"))
         for key in ("a", "bad", "c"):
             clients.dynamodb.put_item(TableName=TABLE, Item={"id": {"S": key}})
         clients.dynamodb.close()

@@ -19,6 +19,7 @@ import pytest
 import hashrange_triggers as triggers
 from hashrange_triggers.source import shards_of, table_streams
 from serving import serving
+from worlds import table_of
 
 CONSUMERS = Path(__file__).resolve().parent / "consumers"
 MODULES = CONSUMERS / "node_modules"
@@ -39,13 +40,7 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def clients(endpoint: str) -> Iterator[triggers.Clients]:
     clients = triggers.connect(endpoint)
-    clients.dynamodb.create_table(
-        TableName=TABLE,
-        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-    )
+    clients.dynamodb.create_table(**table_of(TABLE, "id", stream="NEW_AND_OLD_IMAGES"))
     yield clients
     clients.dynamodb.delete_table(TableName=TABLE)
     clients.dynamodb.close()

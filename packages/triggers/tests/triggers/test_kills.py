@@ -24,6 +24,7 @@ import hashrange_triggers as triggers
 from hashrange_triggers.source import PAGE_RECORDS_MAX, Cursor, shards_of, table_streams
 from serving import serving
 from triggers.view_totals import TOTALS, VIEWS, count
+from worlds import table_of
 
 KILLS = int(os.environ.get("HASHRANGE_TRIGGER_KILLS", "10"))
 TESTS = Path(__file__).resolve().parents[1]
@@ -33,13 +34,7 @@ NAME = "view-totals"
 
 def create_tables(client: Any) -> None:
     for name, key in ((VIEWS, "event"), (TOTALS, "name")):
-        client.create_table(
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
+        client.create_table(**table_of(name, key, stream="NEW_AND_OLD_IMAGES"))
 
 
 class Load:

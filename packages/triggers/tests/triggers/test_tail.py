@@ -14,6 +14,7 @@ from hashrange_triggers import TriggerError, differences, events
 from hashrange_triggers.tail import Tail
 from serving import serving
 from triggers.world import TABLE, World, keys_of
+from worlds import table_of
 
 
 def texts(record: dict[str, Any]) -> list[str]:
@@ -133,13 +134,7 @@ def test_the_command_prints_a_block_or_a_line_for_each_record() -> None:
 
     with serving("--memory") as server:
         clients = triggers.connect(server.endpoint)
-        clients.dynamodb.create_table(
-            TableName=TABLE,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
-        )
+        clients.dynamodb.create_table(**table_of(TABLE, "id", stream="NEW_AND_OLD_IMAGES"))
         for state in ("new", "paid"):
             clients.dynamodb.put_item(TableName=TABLE, Item={"id": {"S": "1"}, "state": {"S": state}})
         clients.dynamodb.close()

@@ -14,6 +14,7 @@ import hashrange_triggers as triggers
 from hashrange.database import Settings
 from hashrange_triggers import filters
 from triggers.world import TABLE, World, keys_of
+from worlds import expiry_of
 
 
 def test_the_function_gets_events_in_lambdas_shape(world: World) -> None:
@@ -321,9 +322,7 @@ def test_records_that_were_trimmed_are_lost_and_said_to_be(
 
 
 def test_deletes_by_expiry_carry_the_services_identity(world: World) -> None:
-    world.clients.dynamodb.update_time_to_live(
-        TableName=TABLE, TimeToLiveSpecification={"Enabled": True, "AttributeName": "ttl"}
-    )
+    world.clients.dynamodb.update_time_to_live(**expiry_of(TABLE))
     a_week = 7 * 24 * 3600
     world.put("1", ttl={"N": str(int(world.clock.now()) + a_week)})
     world.put("2")

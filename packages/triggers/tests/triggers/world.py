@@ -12,6 +12,7 @@ from typing import Any
 import hashrange_triggers as triggers
 from hashrange.clock import ManualClock
 from hashrange.database import Database
+from worlds import table_of
 
 TABLE = "orders"
 Call = Callable[..., Any]
@@ -27,13 +28,7 @@ class World:
     seen: list[dict[str, Any]] = field(default_factory=list)
 
     def create_table(self, name: str = TABLE, view: str = "NEW_AND_OLD_IMAGES") -> None:
-        self.clients.dynamodb.create_table(
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-            StreamSpecification={"StreamEnabled": True, "StreamViewType": view},
-        )
+        self.clients.dynamodb.create_table(**table_of(name, "id", stream=view))
 
     def put(self, *keys: str, table: str = TABLE, **attributes: Any) -> None:
         for key in keys:

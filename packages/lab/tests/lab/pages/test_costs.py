@@ -18,6 +18,7 @@ from hashrange.server import running
 from hashrange_lab.money import meter
 from hashrange_lab.pages.charts import HEIGHT, chart
 from vector_tables import index_of, listed
+from worlds import create
 
 FRONT = Caller(agent="Boto3/1.40 app/shop-front")
 ITEM: Any = {"pk": {"S": "a"}, "sk": {"N": "1"}, "kind": {"S": "k"}}
@@ -35,14 +36,7 @@ def put(database: Database, number: int, **changes: Any) -> None:
 
 def search_vectors(database: Database) -> None:
     """A search of vectors, in a table of its own."""
-    request = {
-        "TableName": "words",
-        "BillingMode": "PAY_PER_REQUEST",
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "VectorIndexes": [index_of()],
-    }
-    database.execute("CreateTable", request)
+    create(database, "words", "pk", VectorIndexes=[index_of()])
     search = {"TableName": "words", "IndexName": "near", "SearchVector": listed([1, 0])["L"], "TopK": 1}
     database.execute("SearchVectors", search, FRONT)
 
