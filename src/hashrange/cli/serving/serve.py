@@ -300,7 +300,8 @@ def _stopping(reason: str) -> None:
 
 def _database_settings(given: dict[str, Any], mode: str, memory: bool) -> Settings:
     """The settings of the database; with `mode`, those of the service in place of the ones not given."""
-    settings: Settings = _pick(Settings, given | {"words": words_of(given["words"], older=given["older_words"])})
+    words = words_of(given["words"], older=given["older_words"])
+    settings: Settings = _pick(Settings, given | {"words": words})
     if mode == "fast" and not memory:
         raise click.UsageError(
             "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
