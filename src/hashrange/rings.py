@@ -306,7 +306,7 @@ class Trigger(Protocol):
 # -- What rings may import ----------------------------------------------------------------------------------
 
 _PUBLIC: Final = (
-    "cli.logs", "cli.remote.asking", "cli.remote.clients", "cli.remote.connecting",
+    "cli.forms", "cli.logs", "cli.remote.asking", "cli.remote.clients", "cli.remote.connecting",
     "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
     "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable",
     "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
@@ -353,7 +353,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
     ), ("/access-keys",)),
     "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/console-link")),
-    "lab": Home(_WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
+    "lab": Home(_WITH_THE_SERVER, ("costs", "lab", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     ), (
         "/costs", "/heat", "/lab", "/recording",

@@ -30,7 +30,7 @@ ORDERS = {
 OF_THE_PLANE = (
     ["clock", "show"],
     ["faults", "list"],
-    ["backup", "--list"],
+    ["backup", "list"],
     ["as-of", "diff", "orders", "now"],
     ["restore", "--all"],
 )
@@ -180,7 +180,7 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
 
     local = {" serve", " check", " completion", " healthcheck"}
     local |= {" policy lint", " policy simulate", " audit hash"}
-    local |= {" costs prices", " policy suggest", " replay"}  # (replay has --to)
+    local |= {" costs prices", " policy suggest"}
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}
         assert (variables.get("endpoint_url") is not None) == (path not in local), path

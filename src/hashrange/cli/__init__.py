@@ -13,6 +13,7 @@
     health      `doctor` and `healthcheck`: whether all is well
     pulling     `pull`: tables of an account, with some of their items
 
+    forms       the forms of values, and the options that all commands share
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named

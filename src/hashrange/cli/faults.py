@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import JSON, format_option, print_lines
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 
 _EPILOG: Final = """\b
@@ -26,13 +27,18 @@ def command() -> None:
 
 
 @command.command("list")
+@format_option("How each rule is printed: as a line of text, or as a JSON object on a line.")
 @plane_options
-def list_(plane: Plane) -> None:
+def list_(plane: Plane, format_: str) -> None:
     """List the rules.
 
     Each rule shows how many requests it matched, and on how many it fired.
     """
-    _tell(_ask(plane))
+    shown = _ask(plane)
+    if format_ == JSON:
+        print_lines(shown["faults"])
+    else:
+        _tell(shown)
 
 
 @command.command("add")
