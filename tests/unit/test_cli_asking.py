@@ -178,7 +178,7 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
         else:
             yield path, one
 
-    local = {" serve", " check", " completion", " healthcheck"}
+    local = {" serve", " check", " completion", " healthcheck", " config show", " config check"}
     local |= {" policy lint", " policy simulate", " audit hash"}
     local |= {" costs prices", " policy suggest"}
     for path, one in commands(main, ""):

@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
+    "config": "Show the settings of the server, and check files of them.",
     "copy": "Copy a store between directories and PostgreSQL.",
     "doctor": "Check the installation, the disk and the server, and say what to do.",
     "faults": "List, add and remove a running server's fault rules.",
@@ -55,6 +56,7 @@ _COMMANDS: Final = {
 # Modules whose names differ from their commands.
 _MODULES: Final = {
     "as-of": "as_of",
+    "config": "serving.config",
     "copy": "copying",
     "doctor": "health.doctor",
     "healthcheck": "health.healthcheck",

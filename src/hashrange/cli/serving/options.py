@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import Duration, Size, show_duration, show_size
 from hashrange.clock import SystemClock, parse_moment
 from hashrange.rings import ServingPart, rings
 from hashrange.server import ServerSettings
@@ -35,22 +36,29 @@ _DEFAULTS: Final = {
     "backup_dir": "backups in the data directory; none without one",
 }
 
-# The names of settings end in their unit, which becomes the metavar.
-_UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
-
 EVERYDAY: Final = (
+    "config",
     "host",
     "port",
     "data_dir",
     "memory",
     "postgres",
+    "cache",
+    "backup_dir",
     "region",
-    "log_requests",
+    "auth",
+    "users",
+    "insecure",
+    "tls_cert",
+    "tls_key",
     "admin_port",
+    "log_format",
+    "log_requests",
     "virtual_clock",
     "like_aws",
     "fault",
 )
+"""The options that people set. The help shows no others: they are for the settings file."""
 _EVERYDAY: Final = "Everyday options"
 _OTHER: Final = "Stores, callers, logs and the clock"
 _OF_RINGS: Final = "Access, costs and recordings, PostgreSQL, and other rings"
@@ -112,16 +120,21 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
                 attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}
                 text += "  [default: none]"
             else:
-                whole = isinstance(field.default, int)
-                unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
-                attributes = {
-                    "type": Number(int, 1) if whole else Number(float, 0),
-                    "metavar": unit,
-                }
+                attributes = {"type": _kind_of(field.name, field.default)}
             function = option(*names, default=field.default, help=text, **attributes)(function)
         return function
 
     return decorate
+
+
+def _kind_of(name: str, default: float) -> click.ParamType:  # type: ignore[type-arg]  # as above
+    """The type of a numeric setting, whose name has its unit."""
+    words = name.split("_")
+    if "seconds" in words:
+        return Duration()
+    if "bytes" in words:
+        return Size()
+    return Number(int, 1) if isinstance(default, int) else Number(float, 0)
 
 
 def ring_options(function: Any) -> Any:
@@ -191,7 +204,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
     def __init__(self, kind: type[int] | type[float], least: int, greatest: int | None = None) -> None:
         self._kind, self._least, self._most = kind, least, greatest
-        self.name = "integer" if kind is int else "float"
+        self.name = "NUMBER"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -215,8 +228,14 @@ def matching(pattern: str, noun: str) -> Callable[[click.Context, click.Paramete
 
 
 class Sectioned(click.Command):
-    """A command whose help shows the options in the sections of `SECTIONS`, with the first clause of each
-    text: docs/settings.md has the full texts."""
+    """A command whose help shows the everyday options, with the first clause of each text: docs/settings.md
+    has all options, in the sections of `SECTIONS`, and the full texts."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for parameter in self.params:
+            if isinstance(parameter, click.Option):
+                parameter.hidden = parameter.name not in EVERYDAY
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Like click's, and says what brings an option of a ring that is not there. Such an option is not
@@ -238,15 +257,14 @@ class Sectioned(click.Command):
         raise click.UsageError(f"{missing} is missing: {why}.", ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, parameters in in_sections(self.get_params(ctx)).items():
-            records = [
-                (record[0], shortened(option))
-                for option in parameters
-                if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
-            ]
-            if records:  # (without rings, their section has none)
-                with formatter.section(section):
-                    formatter.write_dl(records)
+        records = [
+            (record[0], shortened(option))
+            for parameters in in_sections(self.get_params(ctx)).values()
+            for option in parameters
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
 
 
 def shortened(option: click.Option) -> str:
@@ -255,8 +273,17 @@ def shortened(option: click.Option) -> str:
     clause = re.split(r"(?:[.;:](?:\s|$))", text)[0]
     default = shown_default.rstrip("]")
     if not default and not option.is_flag and option.default not in (None, ()):
-        default = str(option.default)
+        default = shown_value(option, option.default)
     return f"{clause}.  [{default}]" if default else f"{clause}."
+
+
+def shown_value(option: click.Parameter, value: Any) -> str:
+    """A value of an option as a settings file has it."""
+    if isinstance(option.type, Duration):
+        return show_duration(float(value))
+    if isinstance(option.type, Size):
+        return show_size(int(value))
+    return str(value)
 
 
 def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:

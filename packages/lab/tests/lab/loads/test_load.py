@@ -15,7 +15,6 @@ from hashrange.cli import main
 from hashrange.cli.remote import asking
 from hashrange.database import Database
 from hashrange.faults import parse
-from hashrange_lab.commands import signing
 from hashrange_lab.loads import items, making, mixes
 from hashrange_lab.loads.items import Known
 from hashrange_lab.loads.latencies import Latencies
@@ -219,7 +218,7 @@ def load_of_aws(
 ) -> Result:
     """A load on Amazon DynamoDB whose requests go nowhere, and the user's answer to the question."""
     monkeypatch.setattr(asking, "has_terminal", lambda: terminal)
-    monkeypatch.setattr(signing.sending, "endpoint", nowhere)
+    monkeypatch.setattr("hashrange_lab.loads.sending.endpoint", nowhere)
     command = ["load", "c", *SMALL, "--endpoint-url", *arguments]
     return CliRunner().invoke(main, command, prog_name="hashrange", input=answer)
 
