@@ -70,6 +70,7 @@ COMMANDS = {
     "costs load": [],
     "costs compare": [],
     "doctor": [],
+    "export": ["orders", "exported.json"],
     "faults list": [],
     "faults add": ["PutItem throttle"],
     "faults remove": ["1"],

@@ -5,6 +5,7 @@
     check       verify a store
     copying     `copy`: a store to another engine
     importing   `import`: items of files into a table
+    exporting   `export`: items of a table into a file
     restore     tables of backups
     as_of       `as-of`: the past of a server's tables
     clock       a running server's clock
@@ -44,6 +45,7 @@ _COMMANDS: Final = {
     "config": "Show the settings of the server, and check files of them.",
     "copy": "Copy a store between directories and PostgreSQL.",
     "doctor": "Check the installation, the disk and the server, and say what to do.",
+    "export": "Put the items of a table into a file.",
     "faults": "List, add and remove a running server's fault rules.",
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
@@ -59,6 +61,7 @@ _MODULES: Final = {
     "config": "serving.config",
     "copy": "copying",
     "doctor": "health.doctor",
+    "export": "exporting",
     "healthcheck": "health.healthcheck",
     "import": "importing",
     "pull": "pulling.pull",

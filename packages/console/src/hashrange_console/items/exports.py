@@ -12,16 +12,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import orjson
 from starlette.responses import Response, StreamingResponse
 
-from hashrange.interchange import dynamodb_json
+from hashrange.interchange.item_texts import csv_field, csv_lines, plain_lines, typed_lines
 from hashrange_console import looks
 from hashrange_console.items.found import Finding
 from hashrange_console.reach import Refused, View
-from hashrange_console.values import Item, Raw, Value, plain
+from hashrange_console.values import Item, Value
 
 FORMATS: Final = {
     "csv": "CSV for spreadsheets",
@@ -33,7 +32,6 @@ COLUMNS_MAX: Final = 10_000
 _CSV_TYPE: Final = "text/csv; charset=utf-8"
 _TYPES: Final = {"csv": _CSV_TYPE, "csv-exact": _CSV_TYPE, "json": "application/x-ndjson"}
 _ENDINGS: Final = {"csv": "csv", "csv-exact": "csv", "json": "jsonl", "dynamodb": "json"}
-_NEED_QUOTES: Final = ',"\r\n'
 _BEGIN_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Writer = Callable[[list[Item]], bytes]
@@ -51,9 +49,9 @@ async def download(view: View) -> Response:
     header, writer = b"", _WRITERS.get(format_)
     if writer is None:
         names = await _columns(view, finding, keys)
-        field = _exact_field if format_ == "csv-exact" else _field
+        field = csv_field if format_ == "csv-exact" else _field
         heads = [field({"S": name}) for name in names]
-        header, writer = _csv([heads]), partial(_csv_lines, names, field)
+        header, writer = csv_lines([heads]), partial(_csv_of, names, field)
     pages = _pages(finding, keys)
     # What is refused is refused here, before the download begins.
     first: list[Item] = await anext(pages, [])
@@ -102,59 +100,15 @@ async def _columns(view: View, finding: Finding, keys: list[str]) -> list[str]:
     return list(names)
 
 
-def _csv(rows: list[list[str]]) -> bytes:
-    """Rows as RFC 4180 has them, but with line ends of one character. (Python's csv then leaves carriage
-    returns without quotes, before Python 3.13.)"""
-    # (an empty line would be no row)
-    lines = [",".join(map(_quoted, row)) or '""' for row in rows]
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _quoted(text: str) -> str:
-    needs_quotes = any(character in text for character in _NEED_QUOTES)
-    return '"{}"'.format(text.replace('"', '""')) if needs_quotes else text
-
-
 def _field(value: Value | None) -> str:
     """A value in a CSV for spreadsheets: one that would be a formula has an apostrophe before it."""
-    text = _exact_field(value)
+    text = csv_field(value)
     is_number = value is not None and "N" in value
     return f"'{text}" if text.startswith(_BEGIN_FORMULAS) and not is_number else text
 
 
-def _exact_field(value: Value | None) -> str:
-    """A value in a CSV: a text, a number and a binary value as they are, another value as plain JSON."""
-    if value is None:
-        return ""
-    kind, inner = next(iter(value.items()))
-    return str(inner) if kind in ("S", "N", "B") else orjson.dumps(_exact(plain(value))).decode()
+def _csv_of(names: list[str], field: Callable[[Value | None], str], items: list[Item]) -> bytes:
+    return csv_lines([[field(item.get(name)) for name in names] for item in items])
 
 
-def _csv_lines(names: list[str], field: Callable[[Value | None], str], items: list[Item]) -> bytes:
-    return _csv([[field(item.get(name)) for name in names] for item in items])
-
-
-def _plain_lines(items: list[Item]) -> bytes:
-    return b"".join(
-        orjson.dumps(_exact({name: plain(value) for name, value in item.items()})) + b"\n" for item in items
-    )
-
-
-def _typed_lines(items: list[Item]) -> bytes:
-    return b"".join(dynamodb_json.write(orjson.dumps(item)) for item in items)
-
-
-def _exact(value: Any) -> Any:
-    """A plain value whose numbers are written with all their digits."""
-    match value:
-        case Raw():
-            return orjson.Fragment(str(value))
-        case dict():
-            return {name: _exact(content) for name, content in value.items()}
-        case list():
-            return [_exact(content) for content in value]
-        case _:
-            return value
-
-
-_WRITERS: Final[dict[str, Writer]] = {"json": _plain_lines, "dynamodb": _typed_lines}
+_WRITERS: Final[dict[str, Writer]] = {"json": plain_lines, "dynamodb": typed_lines}
