@@ -279,6 +279,8 @@ def shortened(option: click.Option) -> str:
 
 def shown_value(option: click.Parameter, value: Any) -> str:
     """A value of an option as a settings file has it."""
+    if isinstance(value, str):
+        return value
     if isinstance(option.type, Duration):
         return show_duration(float(value))
     if isinstance(option.type, Size):
