@@ -403,7 +403,7 @@ def test_settings_reach_the_server_and_the_database(monkeypatch: pytest.MonkeyPa
         "--create-seconds",
         "0.5",
         "--ttl-changes-limited",
-        "--gsi-delay",
+        "--gsi-delay-seconds",
         "2",
     ]
     result = invoke("serve", "--memory", *options)

@@ -24,9 +24,6 @@ from hashrange.rings import ServingPart, rings
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
 
-# Shorter names for some options.
-_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
-
 # The descriptions of some defaults.
 _DEFAULTS: Final = {
     "s3_dir": "s3 in the data directory; none without one",
@@ -72,11 +69,11 @@ SECTIONS: Final[dict[str, type | None]] = {
 """The sections of the options' help, and the class whose fields are in each."""
 
 
-def option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]:
+def option(name: str, **attributes: Any) -> Callable[[Any], Any]:
     """A click option that has a variable of the environment as well."""
     parameter, variable = name.lstrip("-").replace("-", "_"), _variable(name)
     return click.option(
-        name, *aliases, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
+        name, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
     )
 
 
@@ -107,9 +104,7 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         attributes: dict[str, Any]
         for field in reversed(fields(settings)):
-            names = ["--" + field.name.replace("_", "-")]
-            if field.name in _ALIASES:
-                names.append(_ALIASES[field.name])
+            name = "--" + field.name.replace("_", "-")
             text = texts.get(field.name, "")
             if isinstance(field.default, bool):
                 attributes = {"is_flag": True}
@@ -121,7 +116,7 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
                 text += "  [default: none]"
             else:
                 attributes = {"type": _kind_of(field.name, field.default)}
-            function = option(*names, default=field.default, help=text, **attributes)(function)
+            function = option(name, default=field.default, help=text, **attributes)(function)
         return function
 
     return decorate

@@ -29,8 +29,8 @@ class LabServing(ServingPart):
         option(
             "--costs",
             is_flag=True,
-            help="Count what requests cost; `hashrange costs` and the console show it. `hashrange costs "
-            "start` begins later; without either, requests pay nothing for it.",
+            help="Count what requests cost; `hashrange costs show` and the console show it. `hashrange "
+            "costs start` begins later; without either, requests pay nothing for it.",
         ),
         option(
             "--prices",
