@@ -14,7 +14,7 @@ Examples:
   hashrange faults list
   hashrange faults add PutItem table=orders nth=3 throttle
   hashrange faults add BatchWriteItem unprocessed share=0.5
-  hashrange faults add 'Query,Scan probability=0.1 seed=7 latency seconds=2'
+  hashrange faults add 'Query,Scan probability=0.1 seed=7 latency seconds=2s'
   hashrange faults remove 1
   hashrange faults clear
 
