@@ -22,7 +22,7 @@ from hashrange_lab.money.statement import GROUPS, Statement
 
 _EPILOG: Final = """\b
 Examples:
-  hashrange costs start                       begin to count (or: hashrange serve --costs)
+  hashrange costs start                       begin to count
   hashrange costs show                        what requests cost since then, by table and operation
   hashrange costs show --by caller --reset    by program, and begin anew
   hashrange costs show --region eu-west-1 --format json
@@ -34,7 +34,8 @@ Examples:
   hashrange costs prices eu-west-1            the prices, and their sources
 
 A program is named by the app id of its SDK (AWS_SDK_UA_APP_ID), else by the SDK. Counting is in memory, and
-ends with the server. The page "Load and costs" says what is counted."""
+ends with the server; `hashrange serve --costs` counts from the start. The page "Load and
+costs" says what is counted."""
 _RECORD: Final = "hashrange costs start"
 
 

@@ -15,7 +15,7 @@ _START: Final = "hashrange serve"
 _EPILOG: Final = """\b
 Examples:
   hashrange lab show
-  hashrange lab throttling start                  throttle every table (or: hashrange serve --throttle)
+  hashrange lab throttling start                  throttle every table
   hashrange lab throttling stop --table orders    but not this one
   hashrange lab throttling reset --table orders   the table has no setting of its own any more
   hashrange lab partitions orders                 where its load falls
@@ -23,7 +23,8 @@ Examples:
   hashrange lab eventual start 2s --seed 7        each read draws its lag, the same in every run
   hashrange lab eventual stop
 
-The settings hold until the server ends. The page "Throttling and late reads" has more."""
+The settings hold until the server ends; `hashrange serve --throttle` and `--eventual-reads` have them from
+the start. The page "Throttling and late reads" has more."""
 
 
 @click.group("lab", epilog=_EPILOG)
