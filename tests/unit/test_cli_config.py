@@ -27,6 +27,9 @@ fault = ["PutItem nth=3 throttle", "Query latency seconds=1"]
 region = "eu-west-1"
 """
 
+OFF = "throttle = false\neventual_reads = ''\n"
+"""What --like-aws turns on with the lab only."""
+
 
 def invoke(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(main, arguments, prog_name="hashrange", env=environment)
@@ -85,10 +88,11 @@ def test_the_command_line_precedes_variables_and_these_the_file(
 def test_what_a_file_sets_is_not_made_like_aws(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(serving, "serve", lambda database, **options: seen.append(database.settings))
-    file.write_text("memory = true\nadmin_port = 0\nport = 0\nlike_aws = 'real'\ncreate_seconds = 0\n")
+    file.write_text("memory = true\nadmin_port = 0\nport = 0\nlike_aws = 'real'\ncreate_seconds = 0\n" + OFF)
     assert invoke("serve", "--config", str(file)).exit_code == 0
     assert seen[0].create_seconds == 0
-    assert seen[0].throttle
+    assert seen[0].account_limits
+    assert not seen[0].throttle
 
 
 @pytest.mark.parametrize(
