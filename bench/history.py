@@ -65,7 +65,7 @@ def served(directory: Path, cache_mib: int) -> Iterator[tuple[int, int]]:
         port: int = probe.getsockname()[1]
     command = [sys.executable, "-m", "hashrange", "serve", "--port", str(port), "--admin-port", "0"]
     command += ["--data-dir", str(directory / "data"), "--s3-dir", str(directory / "s3")]
-    command += ["--cache-mib", str(cache_mib)]
+    command += ["--cache", f"{cache_mib}MiB"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS_MAX

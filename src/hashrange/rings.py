@@ -306,11 +306,11 @@ class Trigger(Protocol):
 # -- What rings may import ----------------------------------------------------------------------------------
 
 _PUBLIC: Final = (
-    "cli.logs", "cli.remote.asking", "cli.remote.clients", "cli.remote.connecting",
+    "cli.forms", "cli.logs", "cli.remote.asking", "cli.remote.clients", "cli.remote.connecting",
     "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
     "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable",
     "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
-    "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.dynamodb_json",
+    "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.item_texts",
     "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
     "observing.patterns", "operations", "operations.backups.recovery", "operations.context",
     "operations.policies.documents", "operations.policies.operators",
@@ -353,7 +353,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
     ), ("/access-keys", "/console/access")),
     "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/console-link")),
-    "lab": Home(_WITH_THE_SERVER, ("costs", "load", "record", "replay", "top"), (
+    "lab": Home(_WITH_THE_SERVER, ("costs", "lab", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     ), (
         "/costs", "/heat", "/lab", "/recording",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hashrange.cli.serving.options import in_sections
+from hashrange.cli.serving.options import in_sections, shown_value
 from hashrange.cli.serving.serve import command
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
@@ -17,9 +17,9 @@ def row(option: click.Option) -> str:
     """The page's row of an option."""
     assert option.help
     text, _, shown_default = option.help.partition("  [default: ")
-    default = shown_default.rstrip("]") or ("off" if option.is_flag else f"`{option.default}`")
-    if option.default is None and not shown_default:
-        default = ""
+    default = shown_default.rstrip("]") or ("off" if option.is_flag else "")
+    if not default and option.default is not None:
+        default = f"`{shown_value(option, option.default)}`"
     names = ", ".join(f"`{name}`" for name in option.opts)
     return f"| {names} | `{option.envvar}` | {default.replace('|', '')} | {text} |"
 

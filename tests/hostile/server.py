@@ -72,7 +72,8 @@ def with_small_caches(server: Server) -> Server:
 NO_KINESIS = "http://127.0.0.1:9"
 """Nothing listens there, so changes for Kinesis stay in the store."""
 EVERY_OPTION = (
-    *("--gsi-delay", "0.5", "--create-seconds", "0.05", "--update-seconds", "0.1", "--delete-seconds", "0.1"),
+    *("--gsi-delay-seconds", "0.5", "--create-seconds", "0.05"),
+    *("--update-seconds", "0.1", "--delete-seconds", "0.1"),
     *("--transaction-seconds", "0.05", "--stream-shards", "2", "--stream-shard-seconds", "1"),
     *("--vector-fill-seconds", "0.05", "--vector-start-seconds", "0.05", "--vector-exact-max", "2"),
     *("--sweep-seconds", "0.05", "--eventual-reads", "0.2 seed=1", "--throttle", "--costs"),

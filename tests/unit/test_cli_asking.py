@@ -25,7 +25,7 @@ ORDERS = table_of("orders", "pk", stream="KEYS_ONLY")
 OF_THE_PLANE = (
     ["clock", "show"],
     ["faults", "list"],
-    ["backup", "--list"],
+    ["backup", "list"],
     ["as-of", "diff", "orders", "now"],
     ["restore", "--all"],
 )
@@ -173,9 +173,9 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
         else:
             yield path, one
 
-    local = {" serve", " check", " completion", " healthcheck"}
+    local = {" serve", " check", " completion", " healthcheck", " config show", " config check"}
     local |= {" policy lint", " policy simulate", " audit hash"}
-    local |= {" costs prices", " policy suggest", " replay"}  # (replay has --to)
+    local |= {" costs prices", " policy suggest"}
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}
         assert (variables.get("endpoint_url") is not None) == (path not in local), path

@@ -72,10 +72,10 @@ def id_in(shown: str) -> str:
 def test_a_table_and_back(server: Server) -> None:
     server.fill("songs")
     before = server.scan("songs")
-    shown = server.done("backup", "songs", "--name", "first")
+    shown = server.done("backup", "create", "songs", "--name", "first")
     assert shown.split()[0] == "songs"
     assert "first  AVAILABLE  20 items" in shown
-    assert server.done("backup", "--list") == shown
+    assert server.done("backup", "list") == shown
     server.fill("other")
     assert "restored 20 items" in server.done("restore", id_in(shown), "--to", "again")
     assert server.scan("again") == before
@@ -91,9 +91,9 @@ def test_the_whole_server_on_another_machine(server: Server, stack: ExitStack, t
     for table in ("songs", "users"):
         server.fill(table)
     before = {table: server.scan(table) for table in ("songs", "users")}
-    server.done("backup", "--all", "--name", "all-of-it")
+    server.done("backup", "create", "--all", "--name", "all-of-it")
     server.database.execute("PutItem", {"TableName": "songs", "Item": {"pk": {"S": "later"}}})
-    server.done("backup", "songs", "--name", "later")
+    server.done("backup", "create", "songs", "--name", "later")
     other = Server(stack, backup_dir=str(tmp_path / "other"))
     shown = other.done("restore", "--all", tmp_path / "backups", "--name", "all-of-it")
     assert shown.count("restored 20 items") == 2
@@ -112,7 +112,7 @@ def test_tables_of_an_account(stack: ExitStack, tmp_path: Path) -> None:
     server = Server(stack, backup_dir=str(tmp_path), separate_accounts=True)
     caller = Caller(account_id="123456789012")
     server.fill("songs", caller=caller)
-    shown = server.done("backup", "--all")
+    shown = server.done("backup", "create", "--all")
     assert shown.startswith("123456789012/*/songs  ")
     server.done("restore", id_in(shown), "--to", "again")
     assert server.scan("again", caller) == server.scan("songs", caller)
@@ -123,7 +123,7 @@ def test_a_backup_belongs_to_the_account_of_the_server(stack: ExitStack, tmp_pat
     server = Server(stack, account, backup_dir=str(tmp_path))
     caller = Caller(account_id=account)
     server.fill("pages", caller=caller)
-    server.done("backup", "pages")
+    server.done("backup", "create", "pages")
     [backup] = server.database.execute("ListBackups", {}, caller)["BackupSummaries"]
     assert backup["BackupArn"].split(":")[4] == account
     described = server.database.execute("DescribeBackup", {"BackupArn": backup["BackupArn"]}, caller)
@@ -134,12 +134,12 @@ def test_a_backup_belongs_to_the_account_of_the_server(stack: ExitStack, tmp_pat
 
 def test_without_waiting(server: Server) -> None:
     server.fill("songs")
-    assert "is being written" in server.done("backup", "songs", "--no-wait")
+    assert "is being written" in server.done("backup", "create", "songs", "--no-wait")
 
 
 def test_a_damaged_folder_is_not_copied(server: Server, tmp_path: Path) -> None:
     server.fill("songs")
-    server.done("backup", "songs")
+    server.done("backup", "create", "songs")
     [folder] = (tmp_path / "backups").iterdir()
     copy = shutil.copytree(folder, tmp_path / "copy")
     [data] = (copy / "data").iterdir()
@@ -165,7 +165,7 @@ def arn_of(server: Server) -> str:
 
 def test_a_restore_that_is_abandoned_is_reported(server: Server, tmp_path: Path) -> None:
     server.fill("songs")
-    shown = server.done("backup", "songs")
+    shown = server.done("backup", "create", "songs")
     [data] = tmp_path.glob("backups/*/data/*")
     content = bytearray(data.read_bytes())
     content[20] ^= 1
@@ -174,16 +174,22 @@ def test_a_restore_that_is_abandoned_is_reported(server: Server, tmp_path: Path)
     assert result.exit_code == 1
     assert "again: not restored" in result.stderr
     assert "does not have the SHA-256" in result.stderr
-    assert "damaged: " in server.done("backup", "--list")
+    assert "damaged: " in server.done("backup", "list")
 
 
 def test_wrong_command_lines_and_requests(server: Server, stack: ExitStack) -> None:
     server.fill("songs")
-    for wrong in ("backup", "backup songs --all", "restore", "restore a b --to c", "restore --all --to c"):
+    for wrong in (
+        "backup create",
+        "backup create songs --all",
+        "restore",
+        "restore a b --to c",
+        "restore --all --to c",
+    ):
         assert server.run(*wrong.split()).exit_code == 2
     for arguments, words in (
-        (["backup", "absent"], "Table not found: absent"),
-        (["backup", "songs", "--name", "a b"], "regular expression"),
+        (["backup", "create", "absent"], "Table not found: absent"),
+        (["backup", "create", "songs", "--name", "a b"], "regular expression"),
         (["restore", "01763812345678-1a2b3c4d"], "The server has no backup 01763812345678-1a2b3c4d"),
         (["restore", "--all"], "There is no such backup"),
     ):
@@ -192,11 +198,11 @@ def test_wrong_command_lines_and_requests(server: Server, stack: ExitStack) -> N
         assert words in result.stderr
     without = Server(stack)
     without.fill("songs")
-    assert "--backup-dir" in without.run("backup", "songs").stderr
+    assert "--backup-dir" in without.run("backup", "create", "songs").stderr
 
 
-@pytest.mark.parametrize("command", ["backup", "restore"])
+@pytest.mark.parametrize("command", ["backup create", "restore"])
 def test_without_a_server(command: str) -> None:
-    result = CliRunner().invoke(main, [command, "--all", "--admin-url", "http://127.0.0.1:9"])
+    result = CliRunner().invoke(main, [*command.split(), "--all", "--admin-url", "http://127.0.0.1:9"])
     assert result.exit_code == 1
     assert "No admin plane answers" in result.output

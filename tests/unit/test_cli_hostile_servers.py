@@ -43,7 +43,8 @@ COMMANDS = {
     "as-of versions": ["orders", KEY],
     "as-of diff": ["orders", "10m"],
     "as-of undo": ["orders", "10m", "--all", "--yes"],
-    "backup": ["--all"],
+    "backup create": ["--all"],
+    "backup list": [],
     "clock show": [],
     "clock freeze": [],
     "clock set": ["2026-01-01"],
@@ -51,13 +52,21 @@ COMMANDS = {
     "clock resume": [],
     "console": [],
     "copy": ["data", "copied"],
-    "costs": [],
+    "costs show": [],
+    "lab eventual start": ["1s"],
+    "lab eventual stop": [],
+    "lab partitions": ["table"],
+    "lab show": [],
+    "lab throttling reset": ["--table", "table"],
+    "lab throttling start": [],
+    "lab throttling stop": [],
     "costs start": [],
     "costs stop": [],
     "costs advice": [],
     "costs load": [],
     "costs compare": [],
     "doctor": [],
+    "export": ["orders", "exported.json"],
     "faults list": [],
     "faults add": ["PutItem throttle"],
     "faults remove": ["1"],
@@ -70,15 +79,15 @@ COMMANDS = {
     "key enable": ["AKIA"],
     "key rotate": ["AKIA"],
     "key delete": ["AKIA", "--yes"],
-    "load": ["a", "--operations", "1", "--items", "1"],
-    "pull": ["orders", "--items", "10"],
+    "load": ["a", "--limit", "1", "--items", "1"],
+    "pull": ["orders", "--limit", "10"],
     "record start": ["monday"],
-    "record status": [],
+    "record show": [],
     "record stop": [],
     "replay": ["monday.hashrange", "--create-tables", "--strict"],
     "restore": ["--all"],
     "stream tail": ["orders", "--until-caught-up"],
-    "top": ["--once", "--interval", "0.1"],
+    "top": ["--once", "--interval", "0.1s"],
     "trigger run": ["--table", "orders", "json:dumps"],
 }
 
@@ -186,8 +195,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hostile
 
 def ended(command: str, hostile: Hostile, *, may_pass: bool) -> list[str]:
     """What is wrong with the end of a command."""
-    option = "--to" if command == "replay" else "--endpoint-url"
-    result = CliRunner().invoke(main, [*command.split(), option, hostile.url, *COMMANDS[command]])
+    result = CliRunner().invoke(main, [*command.split(), "--endpoint-url", hostile.url, *COMMANDS[command]])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return [repr(result.exception), result.output]
     wrong = [] if result.exit_code == 1 or may_pass else [f"it exits with {result.exit_code}"]
@@ -235,7 +243,7 @@ def test_no_command_is_left_out() -> None:
                     found = command.get_command(context, inner)
                     assert found is not None
                     yield from with_endpoints(found, f"{name} {inner}".strip())
-        if any({"--endpoint-url", "--to"} & set(parameter.opts) for parameter in command.params):
+        if any("--endpoint-url" in parameter.opts for parameter in command.params):
             yield name
 
     found = set(with_endpoints(main, ""))

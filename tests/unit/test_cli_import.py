@@ -90,7 +90,7 @@ def test_rows_that_are_no_items_are_reported_and_the_others_imported(
 def test_csv_with_options(database: Database, endpoint: str, tmp_path: Path) -> None:
     file = tmp_path / "songs.txt"
     file.write_bytes(b"x;1\ny;2\n")
-    result = run(endpoint, "music", file, "--format", "CSV", "--delimiter", ";", "--header", "pk;value")
+    result = run(endpoint, "music", file, "--format", "csv", "--delimiter", ";", "--header", "pk;value")
     assert result.exit_code == 0, result.output
     assert {"pk": {"S": "y"}, "value": {"S": "2"}} in scan(database)
 

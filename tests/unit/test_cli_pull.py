@@ -209,11 +209,11 @@ def test_a_table_as_aws_describes_it(target: Any) -> None:
 
 
 def test_items_come_as_they_are_and_no_more_than_asked_for(source: Any, target: Any) -> None:
-    result = run(source, target, "shop-orders", "--items", "40")
+    result = run(source, target, "shop-orders", "--limit", "40")
     assert result.stdout.endswith("; 40 items copied\n")
     copied = target.scan(TableName="shop-orders")["Items"]
     assert copied == source.scan(TableName="shop-orders", Limit=40)["Items"]
-    again = run(source, target, "shop-orders", "--items", "1000")
+    again = run(source, target, "shop-orders", "--limit", "1000")
     assert again.stdout == (
         "shop-orders: is there already; its definition stays as it is; 120 items copied\n"
     )
@@ -224,13 +224,13 @@ def test_items_of_many_pages(
     source: Any, target: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hashrange.cli.pulling.copying.PAGE_ITEMS_MAX", 30)
-    run(source, target, "shop-orders", "--items", "100")
+    run(source, target, "shop-orders", "--limit", "100")
     assert target.scan(TableName="shop-orders")["Count"] == 100
 
 
 def test_writes_that_stay_unprocessed_are_repeated(source: Any, target: Any, here: Database) -> None:
     here.faults.add(parse("BatchWriteItem nth=1 unprocessed"))
-    assert run(source, target, "shop-orders", "--items", "50").exit_code == 0
+    assert run(source, target, "shop-orders", "--limit", "50").exit_code == 0
     assert target.scan(TableName="shop-orders")["Count"] == 50
 
 
@@ -257,7 +257,7 @@ def test_unprocessed_items_are_not_sent_again_at_once(
     run(source, target, "shop-orders")
     here.faults.add(parse("BatchWriteItem nth=1 unprocessed"))
     if command == "pull":
-        result = run(source, target, "shop-orders", "--items", "8")
+        result = run(source, target, "shop-orders", "--limit", "8")
     else:
         file = tmp_path / "items.json"
         line = '{{"Item": {{"pk": {{"S": "a"}}, "sk": {{"N": "{}"}}}}}}\n'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from hashrange.cli.serving.options import SECTIONS, in_sections
+from hashrange.cli.serving.options import EVERYDAY, SECTIONS, in_sections
 from hashrange.cli.serving.serve import command
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings
@@ -19,7 +19,7 @@ def test_every_setting_is_an_option_in_its_section() -> None:
     assert classes == [Settings, ServerSettings]
     for section, settings in SECTIONS.items():
         if settings is not None:
-            assert sections[section] == {field.name for field in fields(settings)}
+            assert sections[section] == {field.name for field in fields(settings)} - set(EVERYDAY)
 
 
 def test_the_defaults_are_those_of_the_classes() -> None:

@@ -278,7 +278,7 @@ def lines(result: Result) -> list[Any]:
     return [orjson.loads(line) for line in result.stdout.splitlines()]
 
 
-A, B = '{"pk": {"S": "a"}}', '{"pk": {"S": "b"}}'
+A, B = '{"pk": {"S": "a"}}', '{"pk": "b"}'  # a key is plain, or in DynamoDB's JSON
 
 
 def test_the_command_reads_the_past(served: tuple[str, Database, VirtualClock]) -> None:
@@ -291,7 +291,7 @@ def test_the_command_reads_the_past(served: tuple[str, Database, VirtualClock]) 
     assert gone.stderr.endswith(f"\nError: Table orders had no such item at {now}.\n")
     assert len(lines(as_of(url, "scan", "orders", then))) == 3
     assert len(lines(as_of(url, "scan", "orders", then, '{"Limit": 1}'))) == 3
-    assert len(lines(as_of(url, "scan", "orders", then, "--max", "2"))) == 2
+    assert len(lines(as_of(url, "scan", "orders", then, "--limit", "2"))) == 2
     assert len(lines(as_of(url, "scan", "orders", now))) == 2
     query = orjson.dumps({
         "KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "b"}}
@@ -299,7 +299,7 @@ def test_the_command_reads_the_past(served: tuple[str, Database, VirtualClock]) 
     assert lines(as_of(url, "query", "orders", then, query)) == [{"pk": {"S": "b"}, "v": {"N": "1"}}]
     shown = lines(as_of(url, "versions", "orders", A))
     assert [one["Item"] and one["Item"]["v"]["N"] for one in shown] == ["2", "1", None]
-    assert len(lines(as_of(url, "versions", "orders", A, "--max", "1"))) == 1
+    assert len(lines(as_of(url, "versions", "orders", A, "--limit", "1"))) == 1
     shown = lines(as_of(url, "diff", "orders", then))
     assert {one["Key"]["pk"]["S"]: (one["Before"], one["After"]) for one in shown} == {
         "a": ({"pk": {"S": "a"}, "v": {"N": "1"}}, {"pk": {"S": "a"}, "v": {"N": "2"}}),

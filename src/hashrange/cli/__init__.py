@@ -5,6 +5,7 @@
     check       verify a store
     copying     `copy`: a store to another engine
     importing   `import`: items of files into a table
+    exporting   `export`: items of a table into a file
     restore     tables of backups
     as_of       `as-of`: the past of a server's tables
     clock       a running server's clock
@@ -13,6 +14,7 @@
     health      `doctor` and `healthcheck`: whether all is well
     pulling     `pull`: tables of an account, with some of their items
 
+    forms       the forms of values, and the options that all commands share
     logs        the form of log lines
     admin       the parts of the admin plane
     stores      how stores are named
@@ -40,8 +42,10 @@ _COMMANDS: Final = {
     "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
+    "config": "Show the settings of the server, and check files of them.",
     "copy": "Copy a store between directories and PostgreSQL.",
     "doctor": "Check the installation, the disk and the server, and say what to do.",
+    "export": "Put the items of a table into a file.",
     "faults": "List, add and remove a running server's fault rules.",
     "healthcheck": "Ask whether a server serves, for containers.",
     "import": "Put the items of files into a table.",
@@ -54,8 +58,10 @@ _COMMANDS: Final = {
 # Modules whose names differ from their commands.
 _MODULES: Final = {
     "as-of": "as_of",
+    "config": "serving.config",
     "copy": "copying",
     "doctor": "health.doctor",
+    "export": "exporting",
     "healthcheck": "health.healthcheck",
     "import": "importing",
     "pull": "pulling.pull",

@@ -3,30 +3,32 @@ its admin plane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import click
 import orjson
 
+from hashrange.cli.forms import Key, limit_option, yes_option
 from hashrange.cli.remote.asking import Plane, ask, confirm, plane_options
 from hashrange.clock import parse_moment
 
 _EPILOG: Final = """\b
 Examples, for a table whose point-in-time recovery is on:
-  hashrange as-of get orders 2026-11-22T12:00:00Z '{"pk": {"S": "order#1"}}'
-  hashrange as-of scan orders 2026-11-22 --max 10
+  hashrange as-of get orders 2026-11-22T12:00:00Z '{"pk": "order#1"}'
+  hashrange as-of scan orders 2026-11-22 --limit 10
   hashrange as-of query orders 1795348800 '{"KeyConditionExpression": "pk = :p",
       "ExpressionAttributeValues": {":p": {"S": "order#1"}}}'
-  hashrange as-of versions orders '{"pk": {"S": "order#1"}}'
+  hashrange as-of versions orders '{"pk": "order#1"}'
   hashrange as-of diff orders 2026-11-22T12:00:00Z 2026-11-22T13:00:00Z
   hashrange as-of diff orders 10m now
-  hashrange as-of undo orders 2026-11-22T12:00:00Z '{"pk": {"S": "order#1"}}'
+  hashrange as-of undo orders 2026-11-22T12:00:00Z '{"pk": "order#1"}'
   hashrange as-of undo orders 10m --all --dry-run         shows what would be restored
   hashrange as-of undo orders 10m --all
 
-A moment is ISO 8601 (UTC if it names no zone), epoch seconds, a time span ago (10m, 2h, 1d12h), or now;
-a key is DynamoDB's JSON. Each item, version or difference is a line of JSON. See docs/history.md."""
+A moment is ISO 8601 (UTC if it names no zone), epoch seconds, a time span ago (10m, 2h, 1d12h), or now; a
+key is plain JSON, or DynamoDB's JSON: {"pk": {"S": "order#1"}}. Each item, version or difference is a line of
+JSON. See docs/history.md."""
 
 _START: Final = "hashrange serve"
 
@@ -51,10 +53,6 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # generic in new versio
 _JSON: Final = _Json()
 
 
-def _max_option(noun: str) -> Callable[[Any], Any]:
-    return click.option("--max", "most", type=click.IntRange(min=1), help=f"The most {noun} to show.")
-
-
 @click.group("as-of", epilog=_EPILOG)
 def command() -> None:
     """Read the past of a running server's tables, and restore old states of items."""
@@ -63,7 +61,7 @@ def command() -> None:
 @command.command("get")
 @click.argument("table")
 @click.argument("moment")
-@click.argument("key", type=_JSON)
+@click.argument("key", type=Key())
 @plane_options
 def get(plane: Plane, table: str, moment: str, key: dict[str, Any]) -> None:
     """Show the item with KEY as it was at MOMENT."""
@@ -77,60 +75,60 @@ def get(plane: Plane, table: str, moment: str, key: dict[str, Any]) -> None:
 @click.argument("table")
 @click.argument("moment")
 @click.argument("request", type=_JSON)
-@_max_option("items")
+@limit_option("Show at most so many items.")
 @plane_options
-def query(plane: Plane, table: str, moment: str, request: dict[str, Any], most: int | None) -> None:
+def query(plane: Plane, table: str, moment: str, request: dict[str, Any], limit: int | None) -> None:
     """Show the items of a Query as of MOMENT. REQUEST has the parameters of the API's Query."""
-    _items(plane, "Query", {**request, "TableName": table}, moment, most)
+    _items(plane, "Query", {**request, "TableName": table}, moment, limit)
 
 
 @command.command("scan")
 @click.argument("table")
 @click.argument("moment")
 @click.argument("request", type=_JSON, default="{}")
-@_max_option("items")
+@limit_option("Show at most so many items.")
 @plane_options
-def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], most: int | None) -> None:
+def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], limit: int | None) -> None:
     """Show the items of a Scan as of MOMENT. REQUEST has the parameters of the API's Scan, such as a
     filter."""
-    _items(plane, "Scan", {**request, "TableName": table}, moment, most)
+    _items(plane, "Scan", {**request, "TableName": table}, moment, limit)
 
 
 @command.command("versions")
 @click.argument("table")
-@click.argument("key", type=_JSON)
-@_max_option("versions")
+@click.argument("key", type=Key())
+@limit_option("Show at most so many versions.")
 @plane_options
-def versions(plane: Plane, table: str, key: dict[str, Any], most: int | None) -> None:
+def versions(plane: Plane, table: str, key: dict[str, Any], limit: int | None) -> None:
     """Show the versions of the item with KEY.
 
     The newest version comes first; each version shows who made it.
     """
-    _pages(plane, "/past/versions", "Versions", {"table": table, "key": key}, most)
+    _pages(plane, "/past/versions", "Versions", {"table": table, "key": key}, limit)
 
 
 @command.command("diff")
 @click.argument("table")
 @click.argument("since")
 @click.argument("until", required=False)
-@_max_option("differences")
+@limit_option("Show at most so many differences.")
 @plane_options
-def diff(plane: Plane, table: str, since: str, until: str | None, most: int | None) -> None:
+def diff(plane: Plane, table: str, since: str, until: str | None, limit: int | None) -> None:
     """Show the items that differ between SINCE and UNTIL.
 
     Without UNTIL: between SINCE and now.
     """
     sent = {"table": table, "since": _fixed(plane, since), "until": until and _fixed(plane, until)}
-    _pages(plane, "/past/differences", "Differences", sent, most)
+    _pages(plane, "/past/differences", "Differences", sent, limit)
 
 
 @command.command("undo")
 @click.argument("table")
 @click.argument("moment")
-@click.argument("keys", type=_JSON, nargs=-1)
+@click.argument("keys", type=Key(), nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Restore all items of the table.")
 @click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-@click.option("--yes", is_flag=True, help="With --all: do not ask.")
+@yes_option
 @plane_options
 def undo(
     plane: Plane,
@@ -193,12 +191,12 @@ def _read(plane: Plane, operation: str, request: dict[str, Any], moment: str) ->
     return ask(plane, "/past/read", "Answer", _START, sent)["Answer"]  # type: ignore[no-any-return]
 
 
-def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, most: int | None) -> None:
+def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, limit: int | None) -> None:
     shown, moment = 0, _fixed(plane, moment)
     while True:
         answer = _read(plane, operation, request, moment)
         for item in answer.get("Items", ()):
-            if shown == most:
+            if shown == limit:
                 return
             _line(item)
             shown += 1
@@ -208,9 +206,9 @@ def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, m
         request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
-def _pages(plane: Plane, path: str, member: str, sent: dict[str, Any], most: int | None) -> None:
+def _pages(plane: Plane, path: str, member: str, sent: dict[str, Any], limit: int | None) -> None:
     for shown, entry in enumerate(_paged(plane, path, member, sent)):
-        if shown == most:
+        if shown == limit:
             return
         _line(entry)
 

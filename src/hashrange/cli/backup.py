@@ -1,4 +1,4 @@
-"""`hashrange backup`: back up tables of a running server, through its admin plane."""
+"""`hashrange backup …`: back up tables of a running server, through its admin plane."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import JSON, format_option, print_lines
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.cli.remote.progress import wait
 from hashrange.clock import SystemClock, show_moment
@@ -14,10 +15,10 @@ START: Final = "hashrange serve"
 
 _EPILOG: Final = """\b
 Examples:
-  hashrange backup orders                  one table; prints the folder of the backup
-  hashrange backup orders users --name before-migration
-  hashrange backup --all                   every table of the server
-  hashrange backup --list                  the existing backups
+  hashrange backup create orders           one table; prints the folder of the backup
+  hashrange backup create orders users --name before-migration
+  hashrange backup create --all            every table of the server
+  hashrange backup list                    the existing backups
   aws dynamodb delete-backup --backup-arn ARN --endpoint-url http://localhost:8000
 
 A backup has the state when the command begins, without later writes. Each of several tables has its own
@@ -26,21 +27,34 @@ command or the server is stopped meanwhile. A backup is a folder: copy it to ano
 there with `hashrange restore FOLDER`. See docs/backups.md."""
 
 
-@click.command("backup", epilog=_EPILOG)
+@click.group("backup", epilog=_EPILOG)
+def command() -> None:
+    """Back up tables of a running server, and list its backups."""
+
+
+@command.command("list")
+@format_option("How each backup is printed: as a line of text, or as a JSON object on a line.")
+@plane_options
+def list_(plane: Plane, format_: str) -> None:
+    """Show the existing backups."""
+    backups = listed(plane)
+    if format_ == JSON:
+        print_lines(backups)
+        return
+    for backup in backups:
+        _show(backup)
+    if not backups:
+        click.echo("no backups", err=True)
+
+
+@command.command("create", short_help="Back up tables into folders of files.")
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @click.option("--all", "every", is_flag=True, help="Back up all tables.")
 @click.option("--name", help="The name of the backups; by default the current time.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until the files are complete.")
-@click.option("--list", "listing", is_flag=True, help="Show the existing backups, and make none.")
 @plane_options
-def command(
-    plane: Plane, tables: tuple[str, ...], every: bool, name: str | None, no_wait: bool, listing: bool
-) -> None:
-    """Back up tables of a running server into folders of files."""
-    if listing:
-        for backup in listed(plane):
-            _show(backup)
-        return
+def create(plane: Plane, tables: tuple[str, ...], every: bool, name: str | None, no_wait: bool) -> None:
+    """Back up TABLES into folders of files, and print the folders."""
     if every == bool(tables):
         raise click.UsageError("Name the tables to back up, or give --all.")
     if every:
@@ -68,7 +82,7 @@ def find(plane: Plane, id_: str) -> dict[str, Any]:
     for backup in listed(plane):
         if backup["id"] == id_:
             return backup
-    raise click.ClickException(f"The server has no backup {id_}; `hashrange backup --list` shows all.")
+    raise click.ClickException(f"The server has no backup {id_}; `hashrange backup list` shows all.")
 
 
 def _begin(plane: Plane, table: str, name: str) -> str:

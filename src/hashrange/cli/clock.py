@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import JSON, format_option, print_json
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.clock import REAL_CLOCKS
 
@@ -27,10 +28,15 @@ def command() -> None:
 
 
 @command.command("show")
+@format_option("How the clock is printed.")
 @plane_options
-def show(plane: Plane) -> None:
+def show(plane: Plane, format_: str) -> None:
     """Show the time of the database's clock."""
-    _tell(_ask(plane))
+    clock = _ask(plane)
+    if format_ == JSON:
+        print_json(clock)
+    else:
+        _tell(clock)
 
 
 def _moment_option(text: str) -> Callable[[Any], Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import JSON, format_option, print_lines
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 
 _EPILOG: Final = """\b
@@ -13,7 +14,7 @@ Examples:
   hashrange faults list
   hashrange faults add PutItem table=orders nth=3 throttle
   hashrange faults add BatchWriteItem unprocessed share=0.5
-  hashrange faults add 'Query,Scan probability=0.1 seed=7 latency seconds=2'
+  hashrange faults add 'Query,Scan probability=0.1 seed=7 latency seconds=2s'
   hashrange faults remove 1
   hashrange faults clear
 
@@ -26,13 +27,18 @@ def command() -> None:
 
 
 @command.command("list")
+@format_option("How each rule is printed: as a line of text, or as a JSON object on a line.")
 @plane_options
-def list_(plane: Plane) -> None:
+def list_(plane: Plane, format_: str) -> None:
     """List the rules.
 
     Each rule shows how many requests it matched, and on how many it fired.
     """
-    _tell(_ask(plane))
+    shown = _ask(plane)
+    if format_ == JSON:
+        print_lines(shown["faults"])
+    else:
+        _tell(shown)
 
 
 @command.command("add")

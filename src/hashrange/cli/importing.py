@@ -8,7 +8,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -27,13 +27,8 @@ if TYPE_CHECKING:
     from hashrange.interchange.rows import Bad
     from hashrange.values import Item
 
-_FORMATS: Final = {
-    ".csv": "CSV",
-    ".json": "DYNAMODB_JSON",
-    ".jsonl": "DYNAMODB_JSON",
-    ".ndjson": "DYNAMODB_JSON",
-    ".ion": "ION",
-}
+_FORMATS: Final[dict[str, Format]] = {"csv": "CSV", "json": "DYNAMODB_JSON", "ion": "ION"}
+_ENDINGS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".ion": "ion"}
 _COMPRESSED: Final = (".gz", ".zst")
 _ERRORS_SHOWN_MAX: Final = 20
 # The exit status that shells give a program that Ctrl-C ended.
@@ -47,7 +42,7 @@ Examples:
   hashrange import music songs.csv
   hashrange import music songs.json --dry-run
   hashrange import music export/data/*.json.gz
-  hashrange import music songs.txt --format CSV --delimiter ';' --endpoint-url aws""",
+  hashrange import music songs.txt --format csv --delimiter ';' --endpoint-url aws""",
 )
 @click.argument("table")
 @click.argument(
@@ -57,7 +52,7 @@ Examples:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(sorted(set(_FORMATS.values()))),
+    type=click.Choice(list(_FORMATS)),
     help="The format; by default from the names of the files: .csv, .json, .jsonl, .ndjson or .ion, perhaps "
     "with .gz or .zst after it. JSON is lines of an export, an item per line, a list of items, an answer of "
     "Scan, or requests of BatchWriteItem; the items are plain or in DynamoDB's JSON. Files may be "
@@ -124,15 +119,15 @@ def _counted(number: int, noun: str) -> str:
 
 def _format_of(file: Path, option: str | None) -> Format:
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() not in _COMPRESSED]
-    format_ = option or (_FORMATS.get(suffixes[-1]) if suffixes else None)
+    format_ = option or (_ENDINGS.get(suffixes[-1]) if suffixes else None)
     if format_ is None:
         from hashrange.interchange.item_files import is_json
 
         with file.open("rb") as opened:
-            format_ = "DYNAMODB_JSON" if is_json(opened) else None
+            format_ = "json" if is_json(opened) else None
     if format_ is None:
         raise click.UsageError(f"{file} does not say its format; give --format.")
-    return cast("Format", format_)
+    return _FORMATS[format_]
 
 
 def _types_of(option: str | None) -> tuple[dict[str, str], str]:

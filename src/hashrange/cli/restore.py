@@ -24,7 +24,7 @@ Examples:
   hashrange restore --all --name before-migration            only backups with this name
   hashrange restore --all /mnt/usb/backups                   the backups in another machine's directory
 
-A backup is named by its id, its ARN or its folder; `hashrange backup --list` shows the server's backups. A
+A backup is named by its id, its ARN or its folder; `hashrange backup list` shows the server's backups. A
 folder that the server does not have is verified by its checksums and copied into the server's directory of
 backups. The new table cannot be used until it has all items. The server finishes it even if this command or
 the server is stopped meanwhile. Existing tables are left alone. See docs/backups.md."""

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from typing import Any, Final
 
+from hashrange.clock import parse_duration
 from hashrange.faults.effects import EFFECTS, Effect
 from hashrange.faults.rules import Rule
 from hashrange.operations import REGISTRY
@@ -131,7 +132,13 @@ def _number(name: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"{name}={value} is not a number, as 0.2 is") from None
+        pass
+    if name != "seconds":
+        raise ValueError(f"{name}={value} is not a number, as 0.2 is")
+    try:
+        return parse_duration(value)
+    except ValueError:
+        raise ValueError(f"{name}={value} is not a duration, as 0.2s and 10m are") from None
 
 
 def _whole(name: str, value: str) -> int:

@@ -11,6 +11,7 @@
     object_rows    the items of an object, whatever its format
     rows           what a reader gives for a row that holds no item
     plain_json     items of plain values, and lists of them in JSON
+    item_texts     items as lines of JSON and of CSV, for people and other programs
     exports        the objects of an export: data, manifests, checksums
     descriptions   the request of CreateTable for a table that DescribeTable describes
 

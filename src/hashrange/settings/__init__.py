@@ -13,6 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from hashrange.clock import parse_duration
 from hashrange.limits import ITEM_COLLECTION_BYTES_MAX
 from hashrange.settings import waves
 
@@ -27,11 +28,17 @@ class Lag(NamedTuple):
 
 
 def parse_lag(text: str) -> Lag:
-    """The lag of a text such as ``2`` or ``2 seed=7 monotonic``; "" is none. Raises ValueError."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)s?(?: +seed=(\S+))?( +monotonic)?", text.strip(), re.ASCII)
-    if match is None and text.strip():
-        raise ValueError(f"{text!r} is not a lag of reads, as 2, 0.5 and '2 seed=7 monotonic' are.")
-    return Lag() if match is None else Lag(float(match[1]), match[2] or "", match[3] is not None)
+    """The lag of a text such as ``2s`` or ``2s seed=7 monotonic``; "" is none. Raises ValueError."""
+    if not text.strip():
+        return Lag()
+    match = re.fullmatch(r"(\S+)(?: +seed=(\S+))?( +monotonic)?", text.strip(), re.ASCII)
+    try:
+        seconds = parse_duration(match[1] if match else "")
+    except ValueError:
+        match = None
+    if match is None:
+        raise ValueError(f"{text!r} is not a lag of reads, as 2s, 0.5s and '2s seed=7 monotonic' are.")
+    return Lag(seconds, match[2] or "", match[3] is not None)
 
 
 ALL_VECTORS: Final = 1_000_000_000
@@ -89,9 +96,9 @@ class Settings:
         one of their partitions. A table's own setting is made on the admin plane.
     split_seconds: how long a hot partition stays whole; with --throttle it is then split. AWS does not
         publish this time.
-    eventual_reads: let reads lag: `2` lets reads without ConsistentRead, of tables and of indexes, show what
-        was two seconds ago, so that a program that reads its own writes fails every time. With `2 seed=7`
-        each read draws its lag from 0 to 2 seconds; with `2 seed=7 monotonic` no caller sees an older state
+    eventual_reads: let reads lag: `2s` lets reads without ConsistentRead, of tables and of indexes, show what
+        was two seconds ago, so that a program that reads its own writes fails every time. With `2s seed=7`
+        each read draws its lag from 0 to 2 seconds; with `2s seed=7 monotonic` no caller sees an older state
         than before.
     words: the region or wave whose words errors have; docs/compatibility.md lists the waves of the service's
         changes. Programs that compare texts may need the words of the region that they run in.

@@ -23,7 +23,7 @@ from hashrange.operations.throttling import EXCEPTIONS, LIMITS
         ("PutItem table=orders nth=3 throttle", faults.throttle("PutItem", table="orders").on_call(3)),
         ("throttle", faults.throttle()),
         ("* latency seconds=0.25", faults.latency(seconds=0.25)),
-        ("latency seconds=900 virtual=yes", faults.latency(seconds=900, virtual=True)),
+        ("latency seconds=15m virtual=yes", faults.latency(seconds=900, virtual=True)),
         (
             "index=by-date Query,Scan probability=0.1 seed=7 throttle limit=AccountLimitExceeded",
             faults.throttle("Query", "Scan", index="by-date", limit="AccountLimitExceeded").with_probability(
@@ -118,7 +118,7 @@ def test_the_text_of_a_rule_reads_as_the_rule(rule: Rule) -> None:
         ("throttle exception=Often", "exception=Often is not known"),
         ("cancel code=Often", "code=Often is not known; it is one of ConditionalCheckFailed"),
         ("latency", "latency needs seconds, as in latency seconds=0.2"),
-        ("latency seconds=soon", "seconds=soon is not a number, as 0.2 is"),
+        ("latency seconds=soon", "seconds=soon is not a duration, as 0.2s and 10m are"),
         ("latency seconds=-1", "seconds=-1.0 is not a number of seconds"),
         ("latency seconds=inf", "is not a number of seconds"),
         ("latency seconds=1 virtual=1", "virtual=1 is neither yes nor no"),

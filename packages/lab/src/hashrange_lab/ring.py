@@ -14,6 +14,9 @@ RING: Final = Ring(
             "Show what the requests of a running server cost on AWS, and what would save money.",
             "hashrange_lab.commands.costs:command",
         ),
+        "lab": Command(
+            "Throttle requests and let reads lag on a running server.", "hashrange_lab.commands.lab:command"
+        ),
         "load": Command(
             "Put the load of a named mix on an endpoint, and measure it.",
             "hashrange_lab.commands.load:command",

@@ -42,7 +42,6 @@ def url(database: Database) -> Iterator[str]:
 
 def costs(url: str, *arguments: str) -> Result:
     place = ["--admin-url", url] if url else []
-    # The options of the group come before a command, those of a command after it.
     return CliRunner().invoke(main, ["costs", *arguments, *place], prog_name="hashrange")
 
 
@@ -55,16 +54,16 @@ def spend(database: Database, number: int = 10) -> None:
 
 
 def test_a_server_that_does_not_count_says_what_to_do(url: str) -> None:
-    result = costs(url)
+    result = costs(url, "show")
     assert result.exit_code == 1
     assert "does not count what requests cost. Begin with `hashrange costs start`" in result.output
 
 
 def test_start_show_reset_and_stop(url: str, database: Database) -> None:
     assert costs(url, "start").output.endswith("shows what requests cost from now on\n")
-    assert "No request has consumed anything yet." in costs(url).output
+    assert "No request has consumed anything yet." in costs(url, "show").output
     spend(database)
-    lines = costs(url, "--reset").output.splitlines()
+    lines = costs(url, "show", "--reset").output.splitlines()
     assert lines[1].startswith(
         "On demand in us-east-1, prices of 2026-10-01; counted since 2026-01-01T00:00:00"
     )
@@ -72,7 +71,7 @@ def test_start_show_reset_and_stop(url: str, database: Database) -> None:
     assert lines[5].split() == ["orders", "Scan", "10", "5", "0", "$0.00000062", "$0", "$0.00000062"]
     assert lines[6].split() == ["total", "20", "5", "10", "$0.00000062", "$0.0000062", "$0.0000069"]
     assert lines[8] == "Each month, whatever is asked:"
-    assert "No request has consumed anything yet." in costs(url).output
+    assert "No request has consumed anything yet." in costs(url, "show").output
     assert costs(url, "stop").output.endswith("not counting\n")
     assert meter.running(database) is None
 
@@ -80,15 +79,15 @@ def test_start_show_reset_and_stop(url: str, database: Database) -> None:
 def test_by_program_and_region(url: str, database: Database) -> None:
     meter.begin(database, published())
     spend(database)
-    output = costs(url, "--by", "caller", "--region", "eu-central-1").output
+    output = costs(url, "show", "--by", "caller", "--region", "eu-central-1").output
     assert "On demand in eu-central-1" in output
     assert ["shop-front", "20", "5", "10", "$0.00000076", "$0.0000076", "$0.0000084"] in [
         line.split() for line in output.splitlines()
     ]
-    output = costs(url, "--region", "eu-west-3").output
+    output = costs(url, "show", "--region", "eu-west-3").output
     assert "Left out, because no source has a price in eu-west-3: read_requests (a million read" in output
     assert "no price" in output
-    result = costs(url, "--region", "mars")
+    result = costs(url, "show", "--region", "mars")
     assert (result.exit_code, "no prices of the region 'mars'" in result.output) == (1, True)
 
 
@@ -101,10 +100,13 @@ def test_searches_of_vectors_are_priced_or_named(url: str, database: Database) -
     for _ in range(3):
         shown = database.execute("SearchVectors", {**search, "ReturnConsumedCapacity": "TOTAL"})
     searched = Decimal(3 * shown["ConsumedCapacity"]["VectorSearchRequestBytes"])
-    totals = {line["operation"]: line for line in orjson.loads(costs(url, "--json").stdout)["lines"]}
+    totals = {
+        line["operation"]: line
+        for line in orjson.loads(costs(url, "show", "--format", "json").stdout)["lines"]
+    }
     assert totals["SearchVectors"]["requests"] == 3
     assert Decimal(totals["SearchVectors"]["dollars"]) == searched / 1024**3 * Decimal("0.002")
-    output = costs(url, "--region", "eu-west-1").output
+    output = costs(url, "show", "--region", "eu-west-1").output
     assert ["orders", "SearchVectors", "3", "0", "0", "$0", "$0", "no", "price"] in [
         line.split() for line in output.splitlines()
     ]
@@ -119,7 +121,9 @@ def test_searches_of_vectors_are_priced_or_named(url: str, database: Database) -
 def test_json_has_every_digit(url: str, database: Database) -> None:
     meter.begin(database, published())
     spend(database)
-    result = CliRunner().invoke(main, ["costs", "--json", "--admin-url", url], prog_name="hashrange")
+    result = CliRunner().invoke(
+        main, ["costs", "show", "--format", "json", "--admin-url", url], prog_name="hashrange"
+    )
     shown = orjson.loads(result.stdout)
     assert shown["total"] == {
         "requests": 20,
@@ -158,7 +162,9 @@ def test_load_and_compare(url: str, database: Database, tmp_path: Path) -> None:
     assert "A load of 1 min in us-east-1, prices of 2026-10-01." in kept
     assert kept.splitlines()[3].split()[:3] == ["on", "demand", "$0.0000069"]
     assert live.splitlines()[1:] == kept.splitlines()
-    result = CliRunner().invoke(main, ["costs", "compare", str(path), "--json"], prog_name="hashrange")
+    result = CliRunner().invoke(
+        main, ["costs", "compare", str(path), "--format", "json"], prog_name="hashrange"
+    )
     plans = {plan["plan"]: plan for plan in orjson.loads(result.stdout)["plans"]}
     assert plans["on demand"]["dollars"] == "0.000006875"
     assert plans["provisioned, auto scaling"]["dollars"] == "0.00078"

@@ -224,6 +224,7 @@ def test_lags_are_drawn_from_a_seed() -> None:
     drawn = lags(Settings(eventual_reads="2 seed=7"))
     assert drawn == lags(Settings(eventual_reads="2 seed=7"))
     assert drawn != lags(Settings(eventual_reads="2 seed=8"))
+    assert drawn == lags(Settings(eventual_reads="2s seed=7"))
     assert len(set(drawn)) > 4
     assert max(drawn) <= 2
     grown = [later - earlier for earlier, later in pairwise(drawn)]

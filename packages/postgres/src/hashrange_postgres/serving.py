@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.serving.options import Number, option
+from hashrange.cli.forms import Duration
+from hashrange.cli.serving.options import option
 from hashrange.rings import ServingPart
 from hashrange.storage.api import Engine
 from hashrange.storage.failures import StorageError
@@ -28,9 +29,8 @@ _OPTIONS: Final = (
     ),
     option(
         "--postgres-answer-seconds",
-        type=Number(float, 1),
+        type=Duration(1),
         default=20.0,
-        metavar="SECONDS",
         help="How long PostgreSQL may take to confirm a write or to answer a read. Then, at most four "
         "seconds later, the request ends with InternalServerError; the write was made once or not at all.",
     ),

@@ -157,7 +157,9 @@ def test_the_command_prints_a_block_or_a_line_for_each_record() -> None:
         assert plain[1::2] == ['  + state: "new"', '  ~ state: "new" → "paid"']
         coloured = tail("--since", "TRIM_HORIZON").stdout
         assert '\x1b[31m"new"\x1b[0m → \x1b[32m"paid"\x1b[0m' in coloured
-        records = [orjson.loads(line) for line in tail("--since", "1d", "--json").stdout.splitlines()]
+        records = [
+            orjson.loads(line) for line in tail("--since", "1d", "--format", "json").stdout.splitlines()
+        ]
         assert [record["eventName"] for record in records] == ["INSERT", "MODIFY"]
         assert tail().stdout == ""
         for moment in ("1d12h", "2020-01-01T00:00:00Z", "1577836800"):

@@ -19,6 +19,7 @@ from typing import Final
 import click
 from click.core import ParameterSource
 
+from hashrange.cli.forms import Duration
 from hashrange.cli.remote.asking import (
     DEFAULT_ENDPOINT,
     ENDPOINT_VARIABLES,
@@ -42,8 +43,8 @@ Exit codes: 0 healthy, 1 not.
 \b
 Examples:
   hashrange healthcheck
-  hashrange healthcheck --port 8001 --seconds 2
-  hashrange serve --memory & hashrange healthcheck --wait 30
+  hashrange healthcheck --port 8001 --timeout 2s
+  hashrange serve --memory & hashrange healthcheck --wait 30s
   hashrange healthcheck --endpoint-url http://db.example:8000
   HEALTHCHECK CMD ["hashrange", "healthcheck"]       in a Dockerfile"""
 
@@ -63,18 +64,17 @@ Examples:
 )
 @click.option("--endpoint-url", help="URL of the server, if it is not on this machine.")
 @click.option(
-    "--seconds",
-    type=click.FloatRange(0.1),
-    default=4.0,
+    "--timeout",
+    type=Duration(0.1),
+    default="4s",
     show_default=True,
     help="How long each answer may take.",
 )
 @click.option(
     "--wait",
-    type=click.FloatRange(0),
-    default=0.0,
+    type=Duration(),
+    default="0s",
     show_default=True,
-    metavar="SECONDS",
     help="Ask again for so long, until the server is healthy; for a server that is starting.",
 )
 def command(
@@ -82,7 +82,7 @@ def command(
     port: int | None,
     certificate: str | None,
     endpoint_url: str | None,
-    seconds: float,
+    timeout: float,
     wait: float,
 ) -> None:
     """Ask whether a server serves; the exit status is the answer.
@@ -101,7 +101,7 @@ def command(
     while True:
         try:
             with understood(url):
-                click.echo(_health(url, seconds, certificate, is_here=here is not None))
+                click.echo(_health(url, timeout, certificate, is_here=here is not None))
             return
         except click.ClickException as error:
             if time.monotonic() >= end:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 import re
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import click
 
+from hashrange.cli.forms import limit_option
 from hashrange.cli.pulling import copying
 from hashrange.cli.pulling.naming import TablePattern, names, table_pattern
-from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
+from hashrange.cli.remote.asking import AWS, endpoint_option, is_aws, tell_server
 from hashrange.cli.remote.connecting import connect
 from hashrange.cli.remote.progress import bar
 
 _EPILOG: Final = """\b
 Examples:
   hashrange pull orders                      a table of your AWS account, without its items
-  hashrange pull 'shop-*' --items 1000       with up to 1000 items of each
+  hashrange pull 'shop-*' --limit 1000       with up to 1000 items of each
   hashrange pull --all --profile staging --region eu-west-1 --dry-run
   hashrange pull arn:aws:dynamodb:us-east-1:123456789012:table/orders
-  hashrange pull --all --from http://127.0.0.1:8001 --items 100
+  hashrange pull --all --from http://127.0.0.1:8001 --limit 100
 
 Region and credentials of the account are those of the AWS CLI: a profile, the environment, a role. It needs
 DescribeTable, and ListTables for patterns, DescribeTimeToLive, ListTagsOfResource, and Scan for items; a
@@ -52,14 +52,8 @@ _HINT: Final = (
     "--region",
     help="Region of the tables.  [default: that of the ARN, of the profile, or AWS_DEFAULT_REGION]",
 )
-@click.option(
-    "--items",
-    "items_max",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Copy up to N items of each table.",
+@limit_option(
+    "Copy at most N items of each table.", type=click.IntRange(0), default=0, show_default=True
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be made; make nothing.")
 @endpoint_option("URL of the server in which the tables are made.")
@@ -70,7 +64,7 @@ def command(
     profile: str | None,
     endpoint_profile: str | None,
     region: str | None,
-    items_max: int,
+    limit: int,
     dry_run: bool,
     endpoint_url: str,
 ) -> None:
@@ -89,15 +83,14 @@ def command(
     for of_region, group in groups.items():
         source = connect(source_url, of_region, profile=profile).dynamodb
         target = _target(endpoint_url, source.meta.region_name, endpoint_profile)
-        failures += _Pull(source, target, items_max, dry_run).run(group)
+        failures += _Pull(source, target, limit, dry_run).run(group)
     if failures:
         raise click.exceptions.Exit(1)
 
 
 def _check_target(endpoint_url: str, source_url: str) -> None:
     """Refuse to make tables in an AWS account, and to copy a server to itself."""
-    host = urlsplit(endpoint_url).hostname or ""
-    if endpoint_url == AWS or host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws")):
+    if is_aws(endpoint_url):
         raise click.UsageError(
             "`pull` makes no tables in AWS; name a server of Hashrange with --endpoint-url, or unset "
             "AWS_ENDPOINT_URL_DYNAMODB."

@@ -122,13 +122,20 @@ def tell_server(text: str) -> None:
     click.echo(f"Server: {text}", err=True)
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Ask before a command overwrites data. Raises click.Abort; click.ClickException without a terminal."""
+def is_aws(endpoint_url: str) -> bool:
+    """Whether --endpoint-url names Amazon DynamoDB."""
+    host = urlsplit(endpoint_url).hostname or ""
+    return endpoint_url == AWS or host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+def confirm(question: str, yes: bool, remedy: str = "give --yes, or check first with --dry-run") -> None:
+    """Ask before a command overwrites data, or spends money. `remedy`: what to do without a terminal. Raises
+    click.Abort; click.ClickException without a terminal."""
     if yes:
         return
     if not has_terminal():
         raise click.ClickException(
-            f"{question} There is no terminal to answer it: give --yes, or check first with --dry-run."
+            f"{question} There is no terminal to answer it: {remedy}."
         )
     click.confirm(question, abort=True, err=True)
 

@@ -18,13 +18,11 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import Duration, Size, show_duration, show_size
 from hashrange.clock import SystemClock, parse_moment
 from hashrange.rings import ServingPart, rings
 from hashrange.server import ServerSettings
 from hashrange.settings import Settings, waves
-
-# Shorter names for some options.
-_ALIASES: Final = {"gsi_delay_seconds": "--gsi-delay"}
 
 # The descriptions of some defaults.
 _DEFAULTS: Final = {
@@ -39,22 +37,29 @@ _DEFAULTS: Final = {
 # Metavars that are not the last word of the option.
 _METAVARS: Final = {"words": "NAME"}
 
-# The names of settings end in their unit, which becomes the metavar.
-_UNITS: Final = {"seconds": "SECONDS", "bytes": "BYTES"}
-
 EVERYDAY: Final = (
+    "config",
     "host",
     "port",
     "data_dir",
     "memory",
     "postgres",
+    "cache",
+    "backup_dir",
     "region",
-    "log_requests",
+    "auth",
+    "users",
+    "insecure",
+    "tls_cert",
+    "tls_key",
     "admin_port",
+    "log_format",
+    "log_requests",
     "virtual_clock",
     "like_aws",
     "fault",
 )
+"""The options that people set. The help shows no others: they are for the settings file."""
 _EVERYDAY: Final = "Everyday options"
 _OTHER: Final = "Stores, callers, logs and the clock"
 _OF_RINGS: Final = "Access, costs and recordings, PostgreSQL, and other rings"
@@ -68,11 +73,11 @@ SECTIONS: Final[dict[str, type | None]] = {
 """The sections of the options' help, and the class whose fields are in each."""
 
 
-def option(name: str, *aliases: str, **attributes: Any) -> Callable[[Any], Any]:
+def option(name: str, **attributes: Any) -> Callable[[Any], Any]:
     """A click option that has a variable of the environment as well."""
     parameter, variable = name.lstrip("-").replace("-", "_"), _variable(name)
     return click.option(
-        name, *aliases, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
+        name, parameter, envvar=variable, show_envvar=True, show_default=True, **attributes
     )
 
 
@@ -103,9 +108,7 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         attributes: dict[str, Any]
         for field in reversed(fields(settings)):
-            names = ["--" + field.name.replace("_", "-")]
-            if field.name in _ALIASES:
-                names.append(_ALIASES[field.name])
+            name = "--" + field.name.replace("_", "-")
             text = texts.get(field.name, "")
             if isinstance(field.default, bool):
                 attributes = {"is_flag": True}
@@ -116,16 +119,21 @@ def settings_options(settings: type) -> Callable[[Any], Any]:
                 attributes = {"multiple": True, "metavar": field.name.rpartition("_")[2].upper()}
                 text += "  [default: none]"
             else:
-                whole = isinstance(field.default, int)
-                unit = next((_UNITS[word] for word in field.name.split("_") if word in _UNITS), "NUMBER")
-                attributes = {
-                    "type": Number(int, 1) if whole else Number(float, 0),
-                    "metavar": unit,
-                }
-            function = option(*names, default=field.default, help=text, **attributes)(function)
+                attributes = {"type": _kind_of(field.name, field.default)}
+            function = option(name, default=field.default, help=text, **attributes)(function)
         return function
 
     return decorate
+
+
+def _kind_of(name: str, default: float) -> click.ParamType:  # type: ignore[type-arg]  # as above
+    """The type of a numeric setting, whose name has its unit."""
+    words = name.split("_")
+    if "seconds" in words:
+        return Duration()
+    if "bytes" in words:
+        return Size()
+    return Number(int, 1) if isinstance(default, int) else Number(float, 0)
 
 
 def ring_options(function: Any) -> Any:
@@ -195,7 +203,7 @@ class Number(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
     def __init__(self, kind: type[int] | type[float], least: int, greatest: int | None = None) -> None:
         self._kind, self._least, self._most = kind, least, greatest
-        self.name = "integer" if kind is int else "float"
+        self.name = "NUMBER"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -219,8 +227,14 @@ def matching(pattern: str, noun: str) -> Callable[[click.Context, click.Paramete
 
 
 class Sectioned(click.Command):
-    """A command whose help shows the options in the sections of `SECTIONS`, with the first clause of each
-    text: docs/settings.md has the full texts."""
+    """A command whose help shows the everyday options, with the first clause of each text: docs/settings.md
+    has all options, in the sections of `SECTIONS`, and the full texts."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        for parameter in self.params:
+            if isinstance(parameter, click.Option):
+                parameter.hidden = parameter.name not in EVERYDAY
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Like click's, and says what brings an option of a ring that is not there. Such an option is not
@@ -242,15 +256,14 @@ class Sectioned(click.Command):
         raise click.UsageError(f"{missing} is missing: {why}.", ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, parameters in in_sections(self.get_params(ctx)).items():
-            records = [
-                (record[0], shortened(option))
-                for option in parameters
-                if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
-            ]
-            if records:  # (without rings, their section has none)
-                with formatter.section(section):
-                    formatter.write_dl(records)
+        records = [
+            (record[0], shortened(option))
+            for parameters in in_sections(self.get_params(ctx)).values()
+            for option in parameters
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
 
 
 def shortened(option: click.Option) -> str:
@@ -259,8 +272,19 @@ def shortened(option: click.Option) -> str:
     clause = re.split(r"(?:[.;:](?:\s|$))", text)[0]
     default = shown_default.rstrip("]")
     if not default and not option.is_flag and option.default not in (None, ()):
-        default = str(option.default)
+        default = shown_value(option, option.default)
     return f"{clause}.  [{default}]" if default else f"{clause}."
+
+
+def shown_value(option: click.Parameter, value: Any) -> str:
+    """A value of an option as a settings file has it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(option.type, Duration):
+        return show_duration(float(value))
+    if isinstance(option.type, Size):
+        return show_size(int(value))
+    return str(value)
 
 
 def in_sections(parameters: Iterable[click.Parameter]) -> dict[str, list[click.Parameter]]:

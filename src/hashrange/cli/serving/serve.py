@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from hashrange import __version__, form
 from hashrange.cli import logs
 from hashrange.cli.admin import bind_admin
+from hashrange.cli.forms import Size
 from hashrange.cli.serving.options import (
     FaultRules,
     Number,
@@ -33,6 +34,7 @@ from hashrange.cli.serving.options import (
 )
 from hashrange.cli.serving.owners import warn_of_hidden_tables
 from hashrange.cli.serving.parts import Parts
+from hashrange.cli.serving.settings_file import settings_of_file
 from hashrange.cli.serving.tls import certificates_of, tls_options
 from hashrange.cli.serving.welcome import Secrets, announce, is_open
 from hashrange.clock import Clock, FastClock, VirtualClock, show_moment
@@ -67,19 +69,30 @@ Examples:
   hashrange serve --postgres postgresql://hashrange@db.example/hashrange
   hashrange serve --memory --virtual-clock        then: hashrange clock advance 7d
   hashrange serve --memory --fault 'PutItem table=orders nth=3 throttle'
+  hashrange serve --config hashrange.toml         all settings from a file; see hashrange config
   hashrange serve --auth strict --users users.yaml --host 0.0.0.0
   hashrange serve --tls-cert server.pem --tls-key server-key.pem
 
-Every option has a variable: --port has HASHRANGE_PORT. docs/settings.md describes all options. After SIGTERM
-or Ctrl-C the server finishes the running requests and stops; a second signal cuts them off. SIGHUP reads
---users again; from a terminal that is closed it stops the server as SIGTERM does. Without --auth
-strict everybody who can reach --host has access, so any but a loopback address needs --auth strict or
+These are the options that people set. `hashrange config show` lists all settings, and docs/settings.md
+describes them; each stands in the --config file, in a variable (--port has HASHRANGE_PORT), or on the command
+line. After SIGTERM or Ctrl-C the server finishes the running requests and stops; a second signal cuts them
+off. SIGHUP reads --users again; from a terminal that is closed it stops the server as SIGTERM does. Without
+--auth strict everybody who can reach --host has access, so any but a loopback address needs --auth strict or
 --insecure. The admin port answers only this machine, unless --admin-host says otherwise; GET / on it lists
 its endpoints."""
 _PORT_MAX: Final = 65_535
 
 
 @click.command("serve", epilog=_EPILOG, cls=Sectioned)
+@option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    is_eager=True,
+    callback=settings_of_file,
+    help="A file of settings in TOML, such as `port = 8001`: every option, with underscores in its name. "
+    "The command line and variables take precedence; see `hashrange config`.  [default: none]",
+)
 @option(
     "--host",
     default="127.0.0.1",
@@ -99,11 +112,10 @@ _PORT_MAX: Final = 65_535
 )
 @option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
 @option(
-    "--cache-mib",
-    type=Number(int, 1),
-    metavar="MIB",
+    "--cache",
+    type=Size(1 << 20),
     help="The most memory that the cache of data on disk, or of PostgreSQL's records, may use.  "
-    "[default: an eighth of the memory, at least 128; 256 with --postgres]",
+    "[default: an eighth of the memory, at least 128MiB; 256MiB with --postgres]",
 )
 @option(
     "--region",
@@ -207,7 +219,7 @@ def command(
     console_read_only: bool,
     data_dir: Path | None,
     memory: bool,
-    cache_mib: int | None,
+    cache: int | None,
     region: str,
     account_id: str,
     log_format: str,
@@ -231,7 +243,7 @@ def command(
     descriptors.raise_limit()
     allocation.share_one_arena(os.environ)
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
-    engine = _open(data_dir, cache_mib, parts)
+    engine = _open(data_dir, cache, parts)
     virtual = virtual_clock or virtual_clock_start is not None
     clock = _clock(engine, like_aws == "fast", virtual, virtual_clock_start)
     where = engine.connected_to if isinstance(engine, Remote) else str(data_dir or "memory")
@@ -425,9 +437,8 @@ def _pick(settings: Any, values: dict[str, Any]) -> Any:
         raise click.UsageError(str(error)) from error
 
 
-def _open(data_dir: Path | None, cache_mib: int | None, parts: Parts) -> Engine:
+def _open(data_dir: Path | None, cache_bytes: int | None, parts: Parts) -> Engine:
     """The store of a ring, if the options name one; else that in a directory, or in memory."""
-    cache_bytes = None if cache_mib is None else cache_mib * 1024 * 1024
     if (made := parts.engine(cache_bytes)) is not None:
         return made
     # Imported here because RocksDB's library takes a while to load, and --memory and --help need none.

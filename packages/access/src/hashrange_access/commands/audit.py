@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import click
-import orjson
+from typing import Any
 
+import click
+
+from hashrange.cli.forms import Key
 from hashrange_access.audit.entries import key_hash
 
 _EPILOG = """\b
 Example:
-  grep "$(hashrange audit hash '{"id": {"S": "a"}}')" audit.jsonl"""
+  grep "$(hashrange audit hash '{"id": "a"}')" audit.jsonl"""
 
 
 @click.group("audit", epilog=_EPILOG)
@@ -18,16 +20,10 @@ def command() -> None:
 
 
 @command.command("hash", short_help="Print the hash by which the log names an item.")
-@click.argument("key")
-def hash_command(key: str) -> None:
-    """Print the hash by which the log names KEY, a key of an item in DynamoDB's JSON.
+@click.argument("key", type=Key())
+def hash_command(key: dict[str, Any]) -> None:
+    """Print the hash by which the log names KEY, a key of an item in plain JSON or DynamoDB's.
 
-    An example: {"user": {"S": "alice"}, "number": {"N": "7"}}
+    An example: {"user": "alice", "number": 7}
     """
-    try:
-        read = orjson.loads(key)
-    except orjson.JSONDecodeError as error:
-        raise click.ClickException(f"{key} is not JSON: {error}") from error
-    if not isinstance(read, dict):
-        raise click.ClickException(f"{key} is not a key in DynamoDB's JSON.")
-    click.echo(key_hash(read))
+    click.echo(key_hash(key))

@@ -8,8 +8,9 @@ from typing import Any, Final
 import click
 import orjson
 
+from hashrange.cli.forms import JSON, Duration, format_option, print_lines, show_duration, yes_option
 from hashrange.cli.remote.asking import Plane, ask, confirm, plane_options
-from hashrange.clock import parse_duration, show_moment
+from hashrange.clock import show_moment
 
 _START: Final = "hashrange serve --auth strict"
 _PATH: Final = "/access-keys"
@@ -63,10 +64,14 @@ def create(
 
 
 @command.command("list")
+@format_option("How each key is printed: as a line of text, or as a JSON object on a line.")
 @plane_options
-def list_(plane: Plane) -> None:
+def list_(plane: Plane, format_: str) -> None:
     """Show the keys of the store, without their secrets."""
     keys = ask(plane, _PATH, "keys", _START)["keys"]
+    if format_ == JSON:
+        print_lines(keys)
+        return
     for key in keys:
         click.echo("  ".join(_columns(key)))
     if not keys:
@@ -91,22 +96,20 @@ def enable(plane: Plane, key_id: str) -> None:
 
 @command.command("rotate", short_help="Make another key of the same user.")
 @click.argument("key_id", metavar="ID")
-@click.option("--grace", default="24h", show_default=True, help="How long the old key counts, as 1h or 7d.")
+@click.option(
+    "--grace", type=Duration(), default="24h", show_default=True, help="How long the old key still counts."
+)
 @plane_options
-def rotate(plane: Plane, key_id: str, grace: str) -> None:
+def rotate(plane: Plane, key_id: str, grace: float) -> None:
     """Make another key of the same user; the old one ends after a while."""
-    try:
-        seconds = parse_duration(grace)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--grace") from None
-    answer = ask(plane, f"{_PATH}/{key_id}/rotate", "secret", _START, {"grace_seconds": seconds})
+    answer = ask(plane, f"{_PATH}/{key_id}/rotate", "secret", _START, {"grace_seconds": grace})
     _show_secret(answer)
-    click.echo(f"{key_id} ends in {grace}.", err=True)
+    click.echo(f"{key_id} ends in {show_duration(grace)}.", err=True)
 
 
 @command.command("delete")
 @click.argument("key_id", metavar="ID")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @plane_options
 def delete(plane: Plane, key_id: str, yes: bool) -> None:
     """Delete a key for ever."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from hashrange import __version__
+from hashrange.cli.forms import Size
 from hashrange.cli.serving.options import Number, option
 from hashrange.clock import SystemClock
 from hashrange.database import Caller, Database
@@ -86,8 +87,7 @@ _OPTIONS: Final = (
     ),
     option(
         "--audit-log-bytes",
-        type=Number(int, 1),
-        metavar="BYTES",
+        type=Size(),
         default=100 * 1024 * 1024,
         help="Size at which the audit log goes on in a new file.",
     ),

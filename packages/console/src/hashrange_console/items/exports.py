@@ -12,16 +12,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import orjson
 from starlette.responses import Response, StreamingResponse
 
-from hashrange.interchange import csv_types, dynamodb_json
+from hashrange.interchange import csv_types
+from hashrange.interchange.item_texts import csv_field, csv_lines, plain_lines, typed_lines
 from hashrange_console import looks
 from hashrange_console.items.found import Finding
 from hashrange_console.reach import Refused, View
-from hashrange_console.values import Item, Raw, Value, plain
+from hashrange_console.values import Item, Value
 
 FORMATS: Final = {
     "csv": (
@@ -40,7 +40,6 @@ COLUMNS_MAX: Final = 10_000
 _CSV_TYPE: Final = "text/csv; charset=utf-8"
 _TYPES: Final = {"csv": _CSV_TYPE, "csv-typed": _CSV_TYPE, "json": "application/x-ndjson"}
 _ENDINGS: Final = {"csv": "csv", "csv-typed": "typed.csv", "json": "jsonl", "dynamodb": "json"}
-_NEED_QUOTES: Final = ',"\r\n'
 _BEGIN_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Writer = Callable[[list[Item]], bytes]
@@ -61,8 +60,8 @@ async def download(view: View) -> Response:
         if format_ == "csv":
             heads, fields = [_field({"S": name}) for name in names], dict.fromkeys(names, _field)
         else:
-            heads, fields = names, {name: _plain if name in finding.typed else _typed for name in names}
-        header, writer = _csv([heads]), partial(_csv_lines, fields)
+            heads, fields = names, {name: csv_field if name in finding.typed else _typed for name in names}
+        header, writer = csv_lines([heads]), partial(_csv_of, fields)
     pages = _pages(finding, keys)
     # What is refused is refused here, before the download begins.
     first: list[Item] = await anext(pages, [])
@@ -111,32 +110,11 @@ async def _columns(view: View, finding: Finding, keys: list[str]) -> list[str]:
     return list(names)
 
 
-def _csv(rows: list[list[str]]) -> bytes:
-    """Rows as RFC 4180 has them, but with line ends of one character. (Python's csv then leaves carriage
-    returns without quotes, before Python 3.13.)"""
-    # (an empty line would be no row)
-    lines = [",".join(map(_quoted, row)) or '""' for row in rows]
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _quoted(text: str) -> str:
-    needs_quotes = any(character in text for character in _NEED_QUOTES)
-    return '"{}"'.format(text.replace('"', '""')) if needs_quotes else text
-
-
 def _field(value: Value | None) -> str:
     """A value in a CSV for spreadsheets: one that would be a formula has an apostrophe before it."""
-    text = _plain(value)
+    text = csv_field(value)
     is_number = value is not None and "N" in value
     return f"'{text}" if text.startswith(_BEGIN_FORMULAS) and not is_number else text
-
-
-def _plain(value: Value | None) -> str:
-    """A value as a text: a text, a number and a binary value as they are, another value as plain JSON."""
-    if value is None:
-        return ""
-    kind, inner = next(iter(value.items()))
-    return str(inner) if kind in ("S", "N", "B") else orjson.dumps(_exact(plain(value))).decode()
 
 
 def _typed(value: Value | None) -> str:
@@ -144,31 +122,8 @@ def _typed(value: Value | None) -> str:
     return "" if value is None else csv_types.write(value)
 
 
-def _csv_lines(fields: Mapping[str, Callable[[Value | None], str]], items: list[Item]) -> bytes:
-    return _csv([[field(item.get(name)) for name, field in fields.items()] for item in items])
+def _csv_of(fields: Mapping[str, Callable[[Value | None], str]], items: list[Item]) -> bytes:
+    return csv_lines([[field(item.get(name)) for name, field in fields.items()] for item in items])
 
 
-def _plain_lines(items: list[Item]) -> bytes:
-    return b"".join(
-        orjson.dumps(_exact({name: plain(value) for name, value in item.items()})) + b"\n" for item in items
-    )
-
-
-def _typed_lines(items: list[Item]) -> bytes:
-    return b"".join(dynamodb_json.write(orjson.dumps(item)) for item in items)
-
-
-def _exact(value: Any) -> Any:
-    """A plain value whose numbers are written with all their digits."""
-    match value:
-        case Raw():
-            return orjson.Fragment(str(value))
-        case dict():
-            return {name: _exact(content) for name, content in value.items()}
-        case list():
-            return [_exact(content) for content in value]
-        case _:
-            return value
-
-
-_WRITERS: Final[dict[str, Writer]] = {"json": _plain_lines, "dynamodb": _typed_lines}
+_WRITERS: Final[dict[str, Writer]] = {"json": plain_lines, "dynamodb": typed_lines}

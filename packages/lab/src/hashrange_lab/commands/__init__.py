@@ -6,7 +6,8 @@
     record     `record`: recordings of a running server
     replay     `replay`: a recorded load again, on any endpoint
     load       `load`: a load of a named mix
+    lab        `lab`: throttling and late reads of a running server
     top        `top`: the busiest keys of a running server, live
-    signing    the options about the signature, of replay and load
+    signing    whose signature, and a question before AWS, of replay and load
     tables     tables for people, and numbers in few characters
 """

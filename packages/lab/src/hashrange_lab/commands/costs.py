@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import click
 import msgspec
-import orjson
 
+from hashrange.cli.forms import JSON, format_option, print_json
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.prices import Book, Region, UnknownRegion
 from hashrange_lab.commands import reports
@@ -23,10 +22,11 @@ from hashrange_lab.money.statement import GROUPS, Statement
 
 _EPILOG: Final = """\b
 Examples:
-  hashrange costs start                       begin to count (or: hashrange serve --costs)
-  hashrange costs                             what requests cost since then, by table and operation
-  hashrange costs --by caller --reset         by program, and begin anew
-  hashrange costs --region eu-west-1 --json   with the prices of another region, for programs
+  hashrange costs start                       begin to count
+  hashrange costs show                        what requests cost since then, by table and operation
+  hashrange costs show --by caller --reset    by program, and begin anew
+  hashrange costs show --region eu-west-1 --format json
+                                              with the prices of another region, for programs
   hashrange costs advice                      what would make requests cheaper, with figures
   hashrange costs compare                     on demand, provisioned or reserved, for what was counted
   hashrange costs load > monday.csv           the units of each minute; compare reads such files, and
@@ -34,7 +34,8 @@ Examples:
   hashrange costs prices eu-west-1            the prices, and their sources
 
 A program is named by the app id of its SDK (AWS_SDK_UA_APP_ID), else by the SDK. Counting is in memory, and
-ends with the server. The page "Load and costs" says what is counted."""
+ends with the server; `hashrange serve --costs` counts from the start. The page "Load and
+costs" says what is counted."""
 _RECORD: Final = "hashrange costs start"
 
 
@@ -51,11 +52,12 @@ def _price_options(function: Any) -> Any:
     )(function)
 
 
-def _json_option(text: str) -> Callable[[Any], Any]:
-    return click.option("--json", "is_json", is_flag=True, help=text)
+@click.group("costs", epilog=_EPILOG)
+def command() -> None:
+    """Show what the requests of a running server cost on AWS, and what would save money."""
 
 
-@click.group("costs", epilog=_EPILOG, invoke_without_command=True)
+@command.command("show", short_help="Show what requests cost since counting began.")
 @click.option(
     "--by",
     type=click.Choice(GROUPS),
@@ -63,28 +65,16 @@ def _json_option(text: str) -> Callable[[Any], Any]:
     help="Tell costs apart by this; may be given several times.  [default: table, operation]",
 )
 @click.option("--reset", is_flag=True, help="Begin to count anew after this.")
-@_json_option("Print everything as JSON, amounts of money as texts with all digits.")
+@format_option("How costs are printed; JSON has amounts of money as texts with all digits.")
 @_price_options
 @plane_options
-@click.pass_context
-def command(
-    ctx: click.Context,
-    plane: Plane,
-    by: tuple[str, ...],
-    reset: bool,
-    is_json: bool,
-    region: str,
-    prices: Path | None,
+def show(
+    plane: Plane, by: tuple[str, ...], reset: bool, format_: str, region: str, prices: Path | None
 ) -> None:
-    """Show what the requests of a running server cost on AWS.
-
-    Without a command: the costs since counting began, on demand, the most expensive first.
-    """
-    if ctx.invoked_subcommand is not None:
-        return
+    """Show what requests cost since counting began, on demand, the most expensive first."""
     statement, book = _statement(plane, region, prices)
-    if is_json:
-        _print_json(reports.as_json(statement, book))
+    if format_ == JSON:
+        print_json(reports.as_json(statement, book))
     else:
         _print(reports.costs(statement, book, by or ("table", "operation")))
     if reset:
@@ -96,7 +86,7 @@ def command(
 def start(plane: Plane) -> None:
     """Begin to count what requests consume."""
     _record(plane)
-    click.echo("counting; `hashrange costs` shows what requests cost from now on")
+    click.echo("counting; `hashrange costs show` shows what requests cost from now on")
 
 
 @command.command("stop")
@@ -137,7 +127,7 @@ def load(plane: Plane) -> None:
 @click.option(
     "--maximum", type=click.IntRange(1), default=CAPACITY_MAX, show_default=True, help="Most capacity."
 )
-@_json_option("Print the plans as JSON.")
+@format_option("How the plans are printed.")
 @_price_options
 @plane_options
 def compare(
@@ -146,7 +136,7 @@ def compare(
     target: int,
     minimum: int,
     maximum: int,
-    is_json: bool,
+    format_: str,
     region: str,
     prices: Path | None,
 ) -> None:
@@ -171,8 +161,8 @@ def compare(
         compared = compare_plans(series, place, rates_of, Policy(minimum, maximum, target / 100))
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    if is_json:
-        _print_json(reports.comparison_json(compared, place, book))
+    if format_ == JSON:
+        print_json(reports.comparison_json(compared, place, book))
     else:
         _print(reports.comparison(compared, place, book))
 
@@ -226,7 +216,3 @@ def _record(plane: Plane, *, reset: bool = False) -> None:
 def _print(lines: Any) -> None:
     for line in lines:
         click.echo(line)
-
-
-def _print_json(shown: object) -> None:
-    click.echo(orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode())

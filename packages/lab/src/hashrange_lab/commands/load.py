@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.remote.asking import AWS, authorities, endpoint_option, tell_server
-from hashrange_lab.commands.signing import signature_options
+from hashrange.cli.forms import Duration, Size, limit_option, yes_option
+from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
+from hashrange_lab.commands.signing import endpoint_of, signature_options
 from hashrange_lab.commands.tables import StatusLine, codes, milliseconds, plural, table
 from hashrange_lab.loads import items, mixes, running, sending
 from hashrange_lab.loads.making import CannotFill, Load, LoadCounts, LoadSettings
@@ -26,8 +27,8 @@ Mixes, those of YCSB:
 \b
 Examples:
   hashrange load a
-  hashrange load b --seconds 60 --connections 32 --items 100000 --item-bytes 1000
-  hashrange load c --operations 100000 --distribution uniform --seed 7
+  hashrange load b --duration 1m --in-flight 32 --items 100000 --item-size 1KiB
+  hashrange load c --limit 100000 --distribution uniform --seed 7
   hashrange load f --rate 500 --consistent
   hashrange load a --table orders-load --keep-table
 
@@ -50,7 +51,7 @@ exit status 1. On AWS a load costs what its requests cost. The page "Load and co
     metavar="N", help="How many items the table is filled with.",
 )  # fmt: skip
 @click.option(
-    "--item-bytes", type=click.IntRange(0, 390_000), default=400, show_default=True, metavar="BYTES",
+    "--item-size", type=Size(0, 390_000), default="400B", show_default=True,
     help=f"The content of an item; its key and version have about {items.KEY_BYTES} bytes more.",
 )  # fmt: skip
 @click.option(
@@ -58,14 +59,14 @@ exit status 1. On AWS a load costs what its requests cost. The page "Load and co
     help="Which items are used most.  [default: latest for d, zipf for the others]",
 )  # fmt: skip
 @click.option(
-    "--connections", "--threads", "connections", type=click.IntRange(1, 5_000), default=16, show_default=True,
+    "--in-flight", type=click.IntRange(1, 5_000), default=16, show_default=True,
     metavar="N", help="How many requests are under way at a time.",
 )  # fmt: skip
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), metavar="SECONDS",
-    help="How long the load lasts.  [default: 10, without --operations]",
+    "--duration", type=Duration(0.001),
+    help="How long the load lasts.  [default: 10s, without --limit]",
 )  # fmt: skip
-@click.option("--operations", type=click.IntRange(1), metavar="N", help="How many requests it has.")
+@limit_option("Send at most so many requests.")
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), metavar="N",
     help="Requests a second. Latencies then count from the time at which a request was due.  "
@@ -75,7 +76,8 @@ exit status 1. On AWS a load costs what its requests cost. The page "Load and co
 @click.option("--consistent", is_flag=True, help="Read with ConsistentRead, and verify that reads are new.")
 @click.option("--no-check", is_flag=True, help="Do not verify the answers.")
 @signature_options
-@endpoint_option("URL of the endpoint.")
+@yes_option
+@endpoint_option(f"URL of the server; `{AWS}` for Amazon DynamoDB, after a question.")
 def command(
     mix: str,
     table_name: str | None,
@@ -88,29 +90,28 @@ def command(
     **options: Any,
 ) -> None:
     """Put the load of MIX on an endpoint, and measure it."""
-    if endpoint_url == AWS:
-        raise click.UsageError("Name the endpoint, such as https://dynamodb.eu-west-1.amazonaws.com.")
-    seconds = options["seconds"]
-    if seconds is None and options["operations"] is None:
+    seconds = options["duration"]
+    if seconds is None and options["limit"] is None:
         seconds = _SECONDS
     settings = LoadSettings(
         table=table_name or DEFAULT_TABLE,
         mix=mixes.MIXES[mix],
         distribution=distribution or mixes.MIXES[mix].distribution,
         items=items_count,
-        item_bytes=options["item_bytes"],
-        connections=options["connections"],
+        item_bytes=options["item_size"],
+        connections=options["in_flight"],
         seconds=seconds,
-        requests_max=options["operations"],
+        requests_max=options["limit"],
         rate=options["rate"],
         seed=options["seed"],
         consistent=options["consistent"],
         verifies=not options["no_check"],
     )
     tell_server(endpoint_url)
+    question = f"Put a load on table {settings.table}"
     run = _Run(settings, is_own=table_name is None, keeps=keep_table)
     try:
-        run.run(sending.endpoint(endpoint_url, region, profile, authorities()))
+        run.run(endpoint_of(endpoint_url, region, profile, question, yes=options["yes"]))
     except (sending.Unreachable, CannotMake, CannotFill) as error:
         raise click.ClickException(str(error)) from None
     if run.made is not None and run.made.wrong:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from hashrange.cli.forms import JSON, Size, format_option, limit_option, print_json
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange_lab.recordings.lines import VALUES
 
@@ -14,7 +15,7 @@ Examples:
   hashrange serve --record-dir /var/lib/recordings
   hashrange record start monday.hashrange
   hashrange record start monday.hashrange --values hashed
-  hashrange record status
+  hashrange record show
   hashrange record stop
 
 The file is on the server's machine, in the directory that its --record-dir names. `hashrange replay` repeats
@@ -35,24 +36,28 @@ def command() -> None:
     show_default=True,
     help="Keep the values of items, or replace each by a hash of the same size.",
 )
-@click.option(
-    "--bytes-max",
-    type=click.IntRange(1),
-    metavar="BYTES",
-    help="Size at which the recording ends.  [default: the server's --record-bytes-max]",
+@limit_option(
+    "The recording ends at this size.  [default: the server's --record-bytes-max]",
+    type=Size(),
+    metavar="SIZE",
 )
 @plane_options
-def start(plane: Plane, name: str, values: str, bytes_max: int | None) -> None:
+def start(plane: Plane, name: str, values: str, limit: int | None) -> None:
     """Record all requests in the new file NAME, until `hashrange record stop`."""
     sent: dict[str, Any] = {"name": name, "values": values}
-    _tell(_ask(plane, sent if bytes_max is None else sent | {"bytes_max": bytes_max}))
+    _tell(_ask(plane, sent if limit is None else sent | {"bytes_max": limit}))
 
 
-@command.command("status")
+@command.command("show")
+@format_option("How the recording is printed.")
 @plane_options
-def status(plane: Plane) -> None:
+def show(plane: Plane, format_: str) -> None:
     """Show the recording that is being made, or the last one."""
-    _tell(_ask(plane))
+    answer = _ask(plane)
+    if format_ == JSON:
+        print_json(answer["recording"])
+    else:
+        _tell(answer)
 
 
 @command.command("stop")

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import click
 
-from hashrange.cli.remote.asking import authorities, understanding
+from hashrange.cli.forms import limit_option, yes_option
+from hashrange.cli.remote.asking import AWS, endpoint_option, tell_server
 from hashrange.operations import REGISTRY
-from hashrange_lab.commands.signing import signature_options
+from hashrange_lab.commands.signing import endpoint_of, signature_options
 from hashrange_lab.commands.tables import StatusLine, codes, milliseconds, plural, table
 from hashrange_lab.loads import replay, running, sending
 from hashrange_lab.loads.replay import CannotMake, Plan, Replay, Summary
@@ -20,11 +21,11 @@ from hashrange_lab.recordings.reader import NotARecording, RecordingFile
 _ABSENT: Final = "ResourceNotFoundException"
 _EPILOG: Final = """\b
 Examples:
-  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --create-tables
-  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --speed 10
-  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --speed max --limit 10000
-  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --operations GetItem,Query --strict
-  hashrange replay monday.hashrange --to http://127.0.0.1:8000 --tables orders=orders-copy
+  hashrange replay monday.hashrange --create-tables
+  hashrange replay monday.hashrange --speed 10
+  hashrange replay monday.hashrange --speed max --limit 10000
+  hashrange replay monday.hashrange --operations GetItem,Query --strict
+  hashrange replay monday.hashrange --tables orders=orders-copy
 
 `hashrange serve --record FILE` makes recordings. Requests of one connection are sent in their order, those of
 different connections side by side, as they were recorded. Without --operations only operations on items are
@@ -51,9 +52,8 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 
 @click.command("replay", epilog=_EPILOG)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--to", required=True, metavar="URL", help="The endpoint that gets the requests.")
 @click.option("--speed", type=_Speed(), default="1", help="How many times as fast, or max.  [default: 1]")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Send only the first N requests.")
+@limit_option("Send at most the first N requests.")
 @click.option(
     "--operations", metavar="A,B", default="", help="Send only these operations.  [default: those on items]"
 )
@@ -62,12 +62,12 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
 )
 @click.option("--create-tables", is_flag=True, help="Make the tables that the endpoint lacks.")
 @click.option(
-    "--in-flight-max",
+    "--in-flight",
     type=click.IntRange(1, 10_000),
     default=replay.IN_FLIGHT_MAX,
     show_default=True,
     metavar="N",
-    help="At most so many requests are under way.",
+    help="How many requests are under way at a time, at most.",
 )
 @click.option(
     "--strict",
@@ -75,19 +75,21 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
     help="Exit with status 1 if a request ended otherwise, if none was sent, or if the recording is damaged.",
 )
 @signature_options
-@understanding("to")
+@yes_option
+@endpoint_option(f"URL of the server that gets the requests; `{AWS}` for Amazon DynamoDB, after a question.")
 def command(
     file: Path,
-    to: str,
+    endpoint_url: str,
     speed: float | None,
     limit: int | None,
     operations: str,
     tables: tuple[str, ...],
     create_tables: bool,
-    in_flight_max: int,
+    in_flight: int,
     strict: bool,
     region: str | None,
     profile: str | None,
+    yes: bool,
 ) -> None:
     """Send the requests of the recording FILE again, and compare the answers and their latencies."""
     plan = Plan(
@@ -96,13 +98,15 @@ def command(
         operations=_operations(operations),
         tables=dict(map(_renaming, tables)),
         make_tables=create_tables,
-        in_flight_max=in_flight_max,
+        in_flight_max=in_flight,
         token=os.urandom(8).hex(),
     )
+    tell_server(endpoint_url)
     line = StatusLine()
     try:
         with reader.open(file) as recording:
-            run = Replay(recording, sending.endpoint(to, region, profile, authorities()), plan)
+            to = endpoint_of(endpoint_url, region, profile, f"Send the requests of {file}", yes=yes)
+            run = Replay(recording, to, plan)
             click.echo(f"Recorded: {recording.head.moment}, values {recording.head.values}", err=True)
             ended = running.run(run.run(), lambda: line.show(_progress(run.summary)))
             line.end()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from hashrange.cli.serving.options import Number, option
+from hashrange.cli.forms import Size
+from hashrange.cli.serving.options import option
 from hashrange.rings import ServingPart, Starting
 from hashrange_lab.recordings import BYTES_MAX
 from hashrange_lab.recordings.lines import HASHED, KEPT, VALUES
@@ -28,8 +29,8 @@ class LabServing(ServingPart):
         option(
             "--costs",
             is_flag=True,
-            help="Count what requests cost; `hashrange costs` and the console show it. `hashrange costs "
-            "start` begins later; without either, requests pay nothing for it.",
+            help="Count what requests cost; `hashrange costs show` and the console show it. `hashrange "
+            "costs start` begins later; without either, requests pay nothing for it.",
         ),
         option(
             "--prices",
@@ -59,9 +60,8 @@ class LabServing(ServingPart):
         ),
         option(
             "--record-bytes-max",
-            type=Number(int, 1),
+            type=Size(),
             default=BYTES_MAX,
-            metavar="BYTES",
             help="The most bytes of a recording, which then ends.",
         ),
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 import click
 import orjson
 
+from hashrange.cli.forms import JSON, Duration, format_option, limit_option
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.pace.workers import hold_up
 from hashrange_lab.commands.tables import bar, milliseconds, table
@@ -27,8 +28,8 @@ _EPILOG: Final = """\b
 Examples:
   hashrange top
   hashrange top --table orders --by writes
-  hashrange top --by throttles --interval 5
-  hashrange top --once --json | jq '.keys[0]'
+  hashrange top --by throttles --interval 5s
+  hashrange top --once --format json | jq '.keys[0]'
 
 Each item that a request names counts once; a key is a partition key, of a table or a global index. The server
 counts while somebody looks: this command, or the console's page of the heat. The page "Load and
@@ -40,29 +41,30 @@ recordings" has more."""
 @click.option("--by", type=click.Choice(ORDERS), default=ORDERS[0], show_default=True, help="The order.")
 @click.option(
     "--interval",
-    type=click.FloatRange(0.1, 60),
-    default=2.0,
+    type=Duration(0.1, 60),
+    default="2s",
     show_default=True,
-    metavar="SECONDS",
     help="How long each picture counts.",
 )
-@click.option("--keys", type=click.IntRange(1, 100), default=15, show_default=True, help="How many keys.")
+@limit_option(
+    "Show at most so many keys.", type=click.IntRange(1, 100), default=15, show_default=True
+)
 @click.option("--once", is_flag=True, help="Show one picture, after one interval, and end.")
-@click.option("--json", "as_json", is_flag=True, help="Show each picture as a line of JSON.")
+@format_option("How each picture is printed: as tables, or as a JSON object on a line.")
 @plane_options
 def command(
-    plane: Plane, table_name: str | None, by: str, interval: float, keys: int, once: bool, as_json: bool
+    plane: Plane, table_name: str | None, by: str, interval: float, limit: int, once: bool, format_: str
 ) -> None:
     """Show the busiest keys of a running server, and the rates and latencies of its operations."""
     before = _ask(plane)
-    is_live = sys.stdout.isatty() and not (once or as_json)
+    is_live = sys.stdout.isatty() and not (once or format_ == JSON)
     try:
         while True:
             hold_up(interval)
             now = _ask(plane)
-            picture = difference(before, now, table_name, by, keys)
+            picture = difference(before, now, table_name, by, limit)
             before = now
-            if as_json:
+            if format_ == JSON:
                 click.echo(orjson.dumps(picture))
             else:
                 text = "\n".join(lines(picture, by))

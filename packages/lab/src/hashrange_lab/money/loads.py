@@ -6,7 +6,7 @@
 
 `at` is a moment in ISO 8601 or epoch seconds; the minute that it lies in counts. The lines may have any
 order; those of the same minute, table and index are added up. `index` may be empty or missing. `hashrange
-costs --load` prints a load in this form.
+costs load` prints a load in this form.
 """
 
 from __future__ import annotations

@@ -12,16 +12,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hashrange.cli import main
+from hashrange.cli.remote import asking
 from hashrange.database import Database
 from hashrange.faults import parse
 from hashrange_lab.loads import items, making, mixes
 from hashrange_lab.loads.items import Known
 from hashrange_lab.loads.latencies import Latencies
 from hashrange_lab.loads.making import Load
+from hashrange_lab.loads.sending import Endpoint, Unreachable
 from hashrange_lab.recordings import reader
 from hashrange_lab.recordings.recording import Recording
 
-SMALL = ["--items", "40", "--operations", "100", "--connections", "4"]
+SMALL = ["--items", "40", "--limit", "100", "--in-flight", "4"]
 
 
 def load(endpoint: str, *arguments: str) -> Result:
@@ -50,7 +52,7 @@ def test_equal_seeds_make_equal_requests(endpoint: str, database: Database, tmp_
     runs: list[list[Any]] = []
     for name, seed in (("first", "7"), ("second", "7"), ("third", "8")):
         with Recording(database, tmp_path / name):
-            options = ["--items", "40", "--operations", "50", "--connections", "1", "--seed", seed]
+            options = ["--items", "40", "--limit", "50", "--in-flight", "1", "--seed", seed]
             assert load(endpoint, "a", *options).exit_code == 0
         with reader.open(tmp_path / name) as opened:
             runs.append([(entry.operation, entry.request) for entry in opened.entries()])
@@ -103,7 +105,7 @@ def test_an_interrupted_load_shows_what_it_has_done(
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Load, "_count", interrupted)
-    result = load(endpoint, "c", "--items", "40", "--connections", "4")
+    result = load(endpoint, "c", "--items", "40", "--in-flight", "4")
     assert result.exit_code == 130
     assert "interrupted before its end" in result.stdout
     assert "verified: 2" in result.stdout
@@ -111,7 +113,7 @@ def test_an_interrupted_load_shows_what_it_has_done(
 
 
 def test_a_rate_is_not_exceeded(endpoint: str) -> None:
-    result = load(endpoint, "c", "--items", "40", "--operations", "20", "--rate", "100", "--connections", "4")
+    result = load(endpoint, "c", "--items", "40", "--limit", "20", "--rate", "100", "--in-flight", "4")
     assert result.exit_code == 0
     seconds = float(result.stdout.split()[3])
     assert seconds >= 0.19  # (at most: a machine under load takes longer)
@@ -209,3 +211,37 @@ def test_a_table_that_stays_without_items_is_not_filled(
     result = load(endpoint, "c", *SMALL)
     assert result.exit_code == 1
     assert "items were left unprocessed 2 times" in result.stderr
+
+
+def load_of_aws(
+    monkeypatch: pytest.MonkeyPatch, answer: str, *arguments: str, terminal: bool = True
+) -> Result:
+    """A load on Amazon DynamoDB whose requests go nowhere, and the user's answer to the question."""
+    monkeypatch.setattr(asking, "has_terminal", lambda: terminal)
+    monkeypatch.setattr("hashrange_lab.loads.sending.endpoint", nowhere)
+    command = ["load", "c", *SMALL, "--endpoint-url", *arguments]
+    return CliRunner().invoke(main, command, prog_name="hashrange", input=answer)
+
+
+def nowhere(url: str, *place: object) -> Endpoint:
+    raise Unreachable(f"{url} would get requests")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("aws", "--region", "eu-west-1"), ("https://dynamodb.eu-west-1.amazonaws.com",)],
+    ids=["aws", "URL"],
+)
+def test_a_load_on_aws_asks_first(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    denied = load_of_aws(monkeypatch, "n\n", *arguments)
+    question = (
+        "Put a load on table hashrange-load at https://dynamodb.eu-west-1.amazonaws.com, in your account"
+    )
+    assert question in denied.stderr
+    assert "would get requests" not in denied.stderr
+    assert denied.exit_code == 1
+    for answer, more in (("y\n", ()), ("", ("--yes",))):
+        assert "would get requests" in load_of_aws(monkeypatch, answer, *arguments, *more).stderr
+    silent = load_of_aws(monkeypatch, "", *arguments, terminal=False)
+    assert silent.exit_code == 1
+    assert "There is no terminal to answer it: give --yes." in silent.stderr

@@ -27,11 +27,12 @@ def test_loads_trust_the_authorities_of_the_environment(
     with running(database, certificates=files.certificates()) as endpoint:
         recorded = tmp_path / "recorded"
         with Recording(database, recorded):
-            loaded = run(["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint])
+            loaded = run(["load", "c", "--items", "3", "--limit", "3", "--endpoint-url", endpoint])
         assert loaded.exit_code == 0, loaded.output
-        arguments = ["load", "c", "--items", "3", "--operations", "3", "--endpoint-url", endpoint]
+        arguments = ["load", "c", "--items", "3", "--limit", "3", "--endpoint-url", endpoint]
         if command == "replay":
-            arguments = ["replay", str(recorded), "--create-tables", "--speed", "max", "--to", endpoint]
+            arguments = ["replay", str(recorded), "--create-tables", "--speed", "max"]
+            arguments += ["--endpoint-url", endpoint]
         done = run(arguments)
         assert done.exit_code == 0, done.output
         monkeypatch.delenv("AWS_CA_BUNDLE")

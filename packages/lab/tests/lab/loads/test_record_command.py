@@ -44,16 +44,16 @@ def server(folder: Path) -> Iterator[tuple[str, str]]:
 def test_a_running_server_is_recorded(server: tuple[str, str], folder: Path) -> None:
     endpoint, url = server
     client = boto3.client("dynamodb", endpoint_url=endpoint)
-    assert record("status", url=url).stdout == "nothing has been recorded\n"
+    assert record("show", url=url).stdout == "nothing has been recorded\n"
     client.list_tables()
-    started = record("start", "monday", "--values", "hashed", "--bytes-max", "100000", url=url)
+    started = record("start", "monday", "--values", "hashed", "--limit", "100000B", url=url)
     assert (started.exit_code, started.stdout.split()[:2]) == (0, ["recording", str(folder / "monday")])
     client.list_tables(Limit=7)
     stopped = record("stop", url=url)
     assert stopped.exit_code == 0
     assert stopped.stdout.startswith(f"stopped  {folder / 'monday'}  1 requests, 0 dropped, ")
     assert stopped.stdout.endswith("values hashed\n")
-    assert record("status", url=url).stdout == stopped.stdout
+    assert record("show", url=url).stdout == stopped.stdout
     client.list_tables()
     client.close()
     with reader.open(folder / "monday") as recording:

@@ -62,7 +62,7 @@ def recorded(database: Database, client: Any, tmp_path: Path) -> Path:
 
 def test_the_same_load_on_a_new_server_gives_the_same_answers(recorded: Path) -> None:
     with Database.in_memory() as other, running(other) as url:
-        result = replay(recorded, "--to", url, "--speed", "max", "--create-tables", "--strict")
+        result = replay(recorded, "--endpoint-url", url, "--speed", "max", "--create-tables", "--strict")
         assert result.exit_code == 0, result.output
         answer = orjson.loads(orjson.dumps(other.execute("GetItem", {"TableName": "orders", "Key": KEY})))
         assert answer["Item"]["price"] == {"N": "3"}
@@ -78,11 +78,18 @@ def test_the_same_load_on_a_new_server_gives_the_same_answers(recorded: Path) ->
 
 def test_other_answers_are_differences(recorded: Path) -> None:
     with Database.in_memory() as other, running(other) as url:
-        assert replay(recorded, "--to", url, "--speed", "max", "--create-tables").exit_code == 0
+        assert replay(recorded, "--endpoint-url", url, "--speed", "max", "--create-tables").exit_code == 0
         # The item is there already, so the price rises once more, and the first put finds it.
         other.execute("DeleteItem", {"TableName": "orders", "Key": {**KEY, "sk": {"N": "2"}}})
         result = replay(
-            recorded, "--to", url, "--speed", "max", "--strict", "--operations", "Query,ExecuteStatement"
+            recorded,
+            "--endpoint-url",
+            url,
+            "--speed",
+            "max",
+            "--strict",
+            "--operations",
+            "Query,ExecuteStatement",
         )
     assert result.exit_code == 1
     assert "2 requests in" in result.stdout
@@ -92,7 +99,7 @@ def test_other_answers_are_differences(recorded: Path) -> None:
 
 def test_other_outcomes_are_named(recorded: Path) -> None:
     with Database.in_memory() as other, running(other) as url:
-        result = replay(recorded, "--to", url, "--speed", "max", "--limit", "1")
+        result = replay(recorded, "--endpoint-url", url, "--speed", "max", "--limit", "1")
     assert result.exit_code == 0
     assert "  PutItem orders at " in result.stdout
     assert "was 200, is ResourceNotFoundException: Requested resource not found" in result.stdout
@@ -101,7 +108,16 @@ def test_other_outcomes_are_named(recorded: Path) -> None:
 
 def test_tables_may_have_other_names(recorded: Path) -> None:
     with Database.in_memory() as other, running(other) as url:
-        options = ["--to", url, "--speed", "max", "--create-tables", "--strict", "--tables", "orders=copies"]
+        options = [
+            "--endpoint-url",
+            url,
+            "--speed",
+            "max",
+            "--create-tables",
+            "--strict",
+            "--tables",
+            "orders=copies",
+        ]
         result = replay(recorded, *options)
         assert result.exit_code == 0, result.output
         assert other.execute("ListTables", {})["TableNames"] == ["copies"]
@@ -111,7 +127,9 @@ def test_a_transaction_is_made_again_on_the_same_server(
     database: Database, endpoint: str, recorded: Path
 ) -> None:
     database.execute("DeleteItem", {"TableName": "orders", "Key": {**KEY, "sk": {"N": "2"}}})
-    result = replay(recorded, "--to", endpoint, "--speed", "max", "--operations", "TransactWriteItems")
+    result = replay(
+        recorded, "--endpoint-url", endpoint, "--speed", "max", "--operations", "TransactWriteItems"
+    )
     assert result.exit_code == 0, result.output
     key = {**KEY, "sk": {"N": "2"}}
     assert "Item" in database.execute("GetItem", {"TableName": "orders", "Key": key})
@@ -139,7 +157,7 @@ def test_requests_of_a_connection_keep_their_order(
     path = tmp_path / "load"
     path.write_bytes(blocks.compressed(b"".join(encode(line) + b"\n" for line in lines)))
     with Recording(database, tmp_path / "again"):
-        result = replay(path, "--to", endpoint, "--speed", "max", "--strict", "--in-flight-max", "10")
+        result = replay(path, "--endpoint-url", endpoint, "--speed", "max", "--strict", "--in-flight", "10")
     assert result.exit_code == 0, result.output
     with reader.open(tmp_path / "again") as again:
         connections = {(entry.connection, number_of(entry) % 4) for entry in again.entries()}
@@ -171,13 +189,15 @@ def test_a_damaged_recording_does_not_pass(
     path = tmp_path / "load"
     path.write_bytes(begin + end)
     for strict, code in ((["--strict"], int(harm != "nothing")), ([], 0)):
-        result = replay(path, "--to", endpoint, "--speed", "max", *strict)
+        result = replay(path, "--endpoint-url", endpoint, "--speed", "max", *strict)
         assert result.exit_code == code, result.output
         assert ("the recording is cut off or damaged" in result.stdout) == (harm != "nothing")
 
 
 def test_a_check_that_compares_nothing_does_not_pass(recorded: Path, endpoint: str) -> None:
-    result = replay(recorded, "--to", endpoint, "--speed", "max", "--strict", "--operations", "DeleteItem")
+    result = replay(
+        recorded, "--endpoint-url", endpoint, "--speed", "max", "--strict", "--operations", "DeleteItem"
+    )
     assert result.exit_code == 1
     assert "0 requests in" in result.stdout
 
@@ -200,7 +220,7 @@ def test_a_silent_endpoint_ends_the_replay(
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Silent) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        result = replay(recorded, "--to", url, "--speed", "max", *options)
+        result = replay(recorded, "--endpoint-url", url, "--speed", "max", *options)
         ends.set()
         server.shutdown()
     assert result.exit_code == 1
@@ -212,7 +232,7 @@ def test_a_silent_endpoint_ends_the_replay(
 def test_an_endpoint_that_does_not_answer_is_a_difference(recorded: Path) -> None:
     with Database.in_memory() as other, running(other) as url:
         pass
-    result = replay(recorded, "--to", url, "--speed", "max", "--limit", "2", "--strict")
+    result = replay(recorded, "--endpoint-url", url, "--speed", "max", "--limit", "2", "--strict")
     assert result.exit_code == 1
     assert "NoAnswer" in result.stdout
 
@@ -220,10 +240,19 @@ def test_an_endpoint_that_does_not_answer_is_a_difference(recorded: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--to", "127.0.0.1:8000"], "is not the URL of an endpoint; give one such as http://127.0.0.1:8000."),
-        (["--to", "http://127.0.0.1:1", "--speed", "fast"], "give a number above 0, such as 10, or max."),
-        (["--to", "http://127.0.0.1:1", "--operations", "Get"], "'Get' is not an operation"),
-        (["--to", "http://127.0.0.1:1", "--tables", "orders"], "names no two tables; give OLD=NEW."),
+        (
+            ["--endpoint-url", "127.0.0.1:8000"],
+            "is not the URL of an endpoint; give one such as http://127.0.0.1:8000.",
+        ),
+        (
+            ["--endpoint-url", "http://127.0.0.1:1", "--speed", "fast"],
+            "give a number above 0, such as 10, or max.",
+        ),
+        (["--endpoint-url", "http://127.0.0.1:1", "--operations", "Get"], "'Get' is not an operation"),
+        (
+            ["--endpoint-url", "http://127.0.0.1:1", "--tables", "orders"],
+            "names no two tables; give OLD=NEW.",
+        ),
     ],
 )
 def test_wrong_options_are_explained(recorded: Path, arguments: list[str], text: str) -> None:
@@ -234,7 +263,7 @@ def test_wrong_options_are_explained(recorded: Path, arguments: list[str], text:
 
 def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("hello\n")
-    result = replay(tmp_path / "other", "--to", "http://127.0.0.1:1")
+    result = replay(tmp_path / "other", "--endpoint-url", "http://127.0.0.1:1")
     assert result.exit_code == 1
     assert "other is not a recording" in result.stderr
 
@@ -245,7 +274,7 @@ def test_a_table_that_cannot_be_made_ends_the_replay(tmp_path: Path, endpoint: s
     lines = [Head(1, 0.0), TableLine({"TableName": "orders"}), entry, End(1.0, 1, "stopped")]
     path = tmp_path / "load"
     path.write_bytes(b"".join(encode(line) + b"\n" for line in lines))
-    result = replay(path, "--to", endpoint, "--create-tables")
+    result = replay(path, "--endpoint-url", endpoint, "--create-tables")
     assert result.exit_code == 1
     assert "The table orders cannot be made" in result.stderr
 
@@ -282,7 +311,9 @@ def test_a_recording_with_hashed_values_can_be_replayed(
             client.put_item(TableName="orders", Item=key)
             client.get_item(TableName="orders", Key=key)
     with Database.in_memory() as other, running(other) as url:
-        result = replay(tmp_path / "load", "--to", url, "--speed", "max", "--create-tables", "--strict")
+        result = replay(
+            tmp_path / "load", "--endpoint-url", url, "--speed", "max", "--create-tables", "--strict"
+        )
         assert result.exit_code == 0, result.output
         assert other.execute("Scan", {"TableName": "orders", "Select": "COUNT"})["Count"] == 20
 
@@ -295,7 +326,7 @@ def test_pauses_before_the_first_request_are_left_out(client: Any, endpoint: str
     ]
     path = tmp_path / "load"
     path.write_bytes(b"".join(encode(line) + b"\n" for line in (Head(1, 0.0), *requests)))
-    result = replay(path, "--to", endpoint, "--speed", "2")
+    result = replay(path, "--endpoint-url", endpoint, "--speed", "2")
     assert result.exit_code == 0, result.output
     assert "recorded in 0.1 s" in result.stdout
 
@@ -315,7 +346,7 @@ def test_as_fast_as_possible_keeps_what_came_before_what(
             other.close()
     with reader.open(tmp_path / "load") as opened:
         assert len({entry.connection for entry in opened.entries()}) == 60
-    result = replay(tmp_path / "load", "--to", endpoint, "--speed", "max", "--strict")
+    result = replay(tmp_path / "load", "--endpoint-url", endpoint, "--speed", "max", "--strict")
     assert result.exit_code == 0, result.output
 
 
@@ -338,7 +369,9 @@ def test_requests_at_the_same_time_are_sent_at_the_same_time(tmp_path: Path) -> 
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Answers) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        result = replay(path, "--to", f"http://127.0.0.1:{server.server_address[1]}", "--speed", "max")
+        result = replay(
+            path, "--endpoint-url", f"http://127.0.0.1:{server.server_address[1]}", "--speed", "max"
+        )
         server.shutdown()
     assert result.exit_code == 0, result.output
     assert "0 differences" in result.stdout

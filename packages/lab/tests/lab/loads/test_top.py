@@ -66,7 +66,7 @@ def test_the_busiest_keys_of_tables_and_indexes(
     servers: tuple[Any, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client, url = servers
-    result = run(monkeypatch, url, lambda: load(client), "--json")
+    result = run(monkeypatch, url, lambda: load(client), "--format", "json")
     assert result.exit_code == 0, result.output
     picture = orjson.loads(result.stdout)
     seconds = picture["seconds"]
@@ -119,10 +119,12 @@ def test_the_order_and_the_table_are_chosen(
         load(client)
         client.get_item(TableName="others", Key={"pk": {"S": "z"}, "sk": {"N": "1"}})
 
-    by_writes = orjson.loads(run(monkeypatch, url, work, "--json", "--by", "writes", "--keys", "2").stdout)
+    by_writes = orjson.loads(
+        run(monkeypatch, url, work, "--format", "json", "--by", "writes", "--limit", "2").stdout
+    )
     values = [next(iter(row["key"].values()))["S"] for row in by_writes["keys"]]
     assert sorted(values) == ["2026", "warm"]
-    of_others = orjson.loads(run(monkeypatch, url, work, "--json", "--table", "others").stdout)
+    of_others = orjson.loads(run(monkeypatch, url, work, "--format", "json", "--table", "others").stdout)
     assert [row["key"] for row in of_others["keys"]] == [{"pk": {"S": "z"}}]
     assert [row["table"] for row in of_others["places"]] == ["others"]
 
@@ -138,7 +140,7 @@ def test_throttled_keys(
         with pytest.raises(client.exceptions.ProvisionedThroughputExceededException):
             get(client, "hot")
 
-    picture = orjson.loads(run(monkeypatch, url, work, "--json", "--by", "throttles").stdout)
+    picture = orjson.loads(run(monkeypatch, url, work, "--format", "json", "--by", "throttles").stdout)
     assert [row["key"] for row in picture["keys"]] == [{"pk": {"S": "hot"}}]
     assert "no key was throttled" in run(monkeypatch, url, lambda: None, "--by", "throttles").stdout
 
@@ -154,7 +156,7 @@ def test_a_table_that_is_made_later_is_looked_up(
         ask(url, "/heat")
         client.get_item(TableName="later", Key={"pk": {"S": "second"}, "sk": {"N": "1"}})
 
-    picture = orjson.loads(run(monkeypatch, url, work, "--json").stdout)
+    picture = orjson.loads(run(monkeypatch, url, work, "--format", "json").stdout)
     assert [row["key"] for row in picture["keys"]] == [{"pk": {"S": "second"}}]
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 import orjson
 
+from hashrange.cli.forms import JSON, Duration, format_option
 from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.clock import SystemClock, parse_moment
 from hashrange_triggers.commands.trigger import on_signals
@@ -41,7 +42,7 @@ def _since(ctx: click.Context, parameter: click.Parameter, value: str) -> str | 
 Examples:
   hashrange stream tail orders                          from now on, until Ctrl-C
   hashrange stream tail orders --since 10m              and what happened in the last ten minutes
-  hashrange stream tail orders --since TRIM_HORIZON --json | jq .dynamodb.NewImage
+  hashrange stream tail orders --since TRIM_HORIZON --format json | jq .dynamodb.NewImage
   hashrange stream tail orders --endpoint-url aws --region eu-central-1""",
 )
 @click.argument("table")
@@ -55,14 +56,14 @@ Examples:
     help="Where to start: a time span ago (30s, 10m, 2h, 1d12h), at a time, with the oldest change, or with "
     "the next.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each record as a line of JSON.")
+@format_option("How each record is printed: as coloured lines, or as a JSON object on a line.")
 @click.option("--no-color", is_flag=True, envvar="NO_COLOR", help="Print without colours.")
 @click.option(
     "--poll-interval",
-    type=click.FloatRange(0.001),
-    default=0.5,
+    type=Duration(0.001),
+    default="0.5s",
     show_default=True,
-    help="Seconds between two reads.",
+    help="The pause between two reads.",
 )
 @click.option("--until-caught-up", is_flag=True, help="End when there are no more changes for now.")
 def tail(
@@ -70,7 +71,7 @@ def tail(
     endpoint_url: str,
     region: str | None,
     since: Any,
-    as_json: bool,
+    format_: str,
     no_color: bool,
     poll_interval: float,
     until_caught_up: bool,
@@ -89,7 +90,7 @@ def tail(
     while not stop.is_set():
         records = attempt(follower.poll, endpoint_url, TriggerError)
         for record in records:
-            _print(record, as_json=as_json, colour=False if no_color else None)
+            _print(record, as_json=format_ == JSON, colour=False if no_color else None)
         if not records and (until_caught_up or stop.wait(poll_interval)):
             return
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli import logs
+from hashrange.cli.forms import Duration
 from hashrange.cli.remote.connecting import attempt, connect, connection
 
 _log = logging.getLogger("hashrange.triggers")
@@ -83,10 +84,10 @@ def command() -> None:
 )
 @click.option(
     "--batch-window",
-    type=click.FloatRange(0, 300),
-    default=0.0,
+    type=Duration(0, 300),
+    default="0s",
     show_default=True,
-    help="Seconds to wait for a batch to fill.",
+    help="How long to wait for a batch to fill.",
 )
 @click.option(
     "--parallelization-factor",
@@ -97,17 +98,15 @@ def command() -> None:
 )
 @click.option(
     "--poll-interval",
-    type=click.FloatRange(0.001),
-    default=0.25,
+    type=Duration(0.001),
+    default="0.25s",
     show_default=True,
-    help="Seconds between two reads of new records.",
+    help="The pause between two reads of new records.",
 )
 @click.option(
     "--retries",
-    type=click.IntRange(-1),
-    default=-1,
-    show_default=True,
-    help="Calls after the first before a batch is given up; -1 for no limit.",
+    type=click.IntRange(0),
+    help="Calls after the first before a batch is given up.  [default: no limit]",
 )
 @click.option(
     "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record that causes it."
@@ -117,10 +116,8 @@ def command() -> None:
 )
 @click.option(
     "--max-record-age",
-    type=click.FloatRange(-1),
-    default=-1.0,
-    show_default=True,
-    help="Seconds after which a record is given up; -1 for never.",
+    type=Duration(),
+    help="The age at which a record is given up.  [default: never]",
 )
 @click.option(
     "--on-failure",
@@ -178,9 +175,9 @@ def _options(name: str, options: dict[str, Any]) -> Any:
         poll_interval=options["poll_interval"],
     )
     policy = triggers.Policy(
-        retries=options["retries"] if options["retries"] >= 0 else None,
+        retries=options["retries"],
         bisect_on_error=options["bisect_on_error"],
-        max_record_age=options["max_record_age"] if options["max_record_age"] >= 0 else None,
+        max_record_age=options["max_record_age"],
         report_batch_item_failures=options["report_batch_item_failures"],
     )
     return triggers.Options(

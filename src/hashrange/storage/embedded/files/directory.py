@@ -276,7 +276,7 @@ def read_format(directory: Path) -> bool:
         raise UnknownFormat(
             f"The data directory {directory} has format {version}; this version of Hashrange opens format "
             f"{FORMAT_VERSION}. Nothing was changed. Use the version that has written the directory; to take "
-            "its tables over, serve it with that version and run `hashrange pull --all --from URL --items N`."
+            "its tables over, serve it with that version and run `hashrange pull --all --from URL --limit N`."
         )
     if text is None:
         return False
