@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from hashrange import limits
+from hashrange.rings import rings
 from hashrange.server.admin.application import Endpoint, json, read_body, role_of, subject_of
 from hashrange.server.admin.data import READ_ONLY
 from hashrange.server.admin.guard import BY, SIGNER
@@ -99,7 +100,13 @@ async def _log_out(request: Request) -> Response:
 
 
 async def _unknown(view: View) -> Response:
-    raise Refused(f"The console has no page {view.request.url.path}.", "ResourceNotFoundException")
+    path = view.request.url.path
+    ring = rings().absent_at(path)
+    if ring is None:
+        raise Refused(f"The console has no page {path}.", "ResourceNotFoundException")
+    status = 503 if ring in rings().troubles() else 404
+    text = rings().why_missing(ring)
+    return await looks.page("problem.html", status, view=view, title="This page is not there", text=text)
 
 
 async def _link(request: Request) -> Response:
