@@ -303,3 +303,30 @@ def test_wrong(dynamodb_client):
     told = run_pytest(folder, status=1)
     assert "dynamodb_like_aws is 'often': write fast, real or no." in told
     assert "3 passed, 1 error" in told
+
+
+def test_the_short_name_is_left_to_another_plugin_that_has_it(folder: Path) -> None:
+    (folder / "others.py").write_text("""
+import pytest
+
+
+@pytest.fixture
+def dynamodb():
+    return "of the other plugin"
+""")
+    (folder / "test_names.py").write_text("""
+def test_both(dynamodb, dynamodb_local, dynamodb_client):
+    assert dynamodb == "of the other plugin"
+    dynamodb_local.create_table("orders", "pk")
+    assert dynamodb_client.list_tables()["TableNames"] == ["orders"]
+""")
+    told = run_pytest(folder, "-p", "others", environment={"PYTHONPATH": str(folder)})
+    assert "1 passed" in told
+
+
+def test_the_short_name_is_the_same_database(folder: Path) -> None:
+    (folder / "test_same.py").write_text("""
+def test_same(dynamodb, dynamodb_local):
+    assert dynamodb is dynamodb_local
+""")
+    assert "1 passed" in run_pytest(folder)

@@ -1,6 +1,7 @@
 """The pytest plugin. It does nothing until a test requests a fixture, or is marked.
 
-    dynamodb                a database of this process, new for each test; answers all clients meanwhile
+    dynamodb_local          a database of this process, new for each test; answers all clients meanwhile
+    dynamodb                the same in short, unless another plugin has this name, as pytest-dynamodb has
     dynamodb_client         a boto3 client of it; `dynamodb_streams_client`, `dynamodb_resource`
     dynamodb_async_client   makes aiobotocore clients of it: async with dynamodb_async_client() as client
     dynamodb_clock          its clock
@@ -43,14 +44,14 @@ Seed = Callable[["LocalDatabase"], object]
 
 _COSTS_MAX: Final = 10
 _MARK: Final = "dynamodb"
-_FIXTURE: Final = "dynamodb"
+_FIXTURE: Final = "dynamodb_local"
 _LIKE_AWS: Final = "dynamodb_like_aws"
 # Nobody listens there: a client that is used after its test reaches no service.
 _ENDPOINT_URL: Final = "http://dynamodb.hashrange-plugin.invalid"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini("dynamodb_scope", "scope of dynamodb: function, class, module, …", default="function")
+    parser.addini("dynamodb_scope", "scope of dynamodb_local: function, class, module, …", default="function")
     parser.addini("dynamodb_region", "region of the fixtures' clients", default="us-east-1")
     parser.addini("dynamodb_account_id", "account of callers without one", default="000000000000")
     parser.addini(
@@ -94,6 +95,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "dynamodb_like_aws(mode='fast'): the test's database is as slow, eventual and strict as the service; "
         "with 'real' sleeping takes its time (hashrange)",
     )
+    if not any(hasattr(plugin, "dynamodb") for plugin in config.pluginmanager.get_plugins()):
+        config.pluginmanager.register(_ShortName(), "hashrange-short-name")
     if config.getoption("dynamodb_costs"):
         from hashrange.testing.costs import CostsOfTests
 
@@ -127,7 +130,7 @@ def dynamodb_seed() -> Seed | None:
 
 
 @pytest.fixture(scope=_scope)
-def dynamodb(
+def dynamodb_local(
     request: pytest.FixtureRequest, _dynamodb_states: dict[Seed, Snapshot], dynamodb_seed: Seed | None
 ) -> Iterator[LocalDatabase]:
     """A database of this process (`hashrange.testing.LocalDatabase`) that answers all DynamoDB clients of the
@@ -160,6 +163,15 @@ def dynamodb(
                 _dynamodb_states[dynamodb_seed] = database.snapshot()
         _declare_marks(database, request)
         yield database
+
+
+class _ShortName:
+    """A plugin with the fixture's short name, which pytest-dynamodb has as well."""
+
+    @pytest.fixture(scope=_scope)
+    def dynamodb(self, dynamodb_local: LocalDatabase) -> LocalDatabase:
+        """`dynamodb_local`."""
+        return dynamodb_local
 
 
 def _like_aws_mode(request: pytest.FixtureRequest) -> str:
@@ -227,26 +239,26 @@ def _dynamodb_clients(request: pytest.FixtureRequest) -> Callable[[str], Any]:
 
 
 @pytest.fixture
-def dynamodb_client(dynamodb: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
-    """A boto3 client of DynamoDB for the database `dynamodb`."""
+def dynamodb_client(dynamodb_local: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
+    """A boto3 client of DynamoDB for the database `dynamodb_local`."""
     return _dynamodb_clients("dynamodb")
 
 
 @pytest.fixture
-def dynamodb_streams_client(dynamodb: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
-    """A boto3 client of DynamoDB Streams for the database `dynamodb`."""
+def dynamodb_streams_client(dynamodb_local: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
+    """A boto3 client of DynamoDB Streams for the database `dynamodb_local`."""
     return _dynamodb_clients("dynamodbstreams")
 
 
 @pytest.fixture
-def dynamodb_resource(dynamodb: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
-    """A boto3 resource of DynamoDB for the database `dynamodb`."""
+def dynamodb_resource(dynamodb_local: LocalDatabase, _dynamodb_clients: Callable[[str], Any]) -> Any:
+    """A boto3 resource of DynamoDB for the database `dynamodb_local`."""
     return _dynamodb_clients("resource")
 
 
 @pytest.fixture
-def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
-    """Makes an aiobotocore client for the database `dynamodb`: ``async with dynamodb_async_client() as
+def dynamodb_async_client(dynamodb_local: LocalDatabase) -> Callable[..., Any]:
+    """Makes an aiobotocore client for the database `dynamodb_local`: ``async with dynamodb_async_client() as
     client``.
 
     The first argument is the service, ``dynamodb`` by default; the other arguments are passed to
@@ -258,7 +270,7 @@ def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
 
     def client(service: str = "dynamodb", **given: Any) -> Any:
         known = {
-            "region_name": dynamodb.caller.region,
+            "region_name": dynamodb_local.caller.region,
             "endpoint_url": _ENDPOINT_URL,
             "aws_access_key_id": "any",
             "aws_secret_access_key": "any",
@@ -269,35 +281,36 @@ def dynamodb_async_client(dynamodb: LocalDatabase) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def dynamodb_endpoint(dynamodb: LocalDatabase) -> Iterator[str]:
-    """The URL of a port that serves the database `dynamodb`: for clients that this process does not know, and
-    for programs that the test starts. The variables by which they find the port are set meanwhile."""
+def dynamodb_endpoint(dynamodb_local: LocalDatabase) -> Iterator[str]:
+    """The URL of a port that serves the database `dynamodb_local`: for clients that this process does not
+    know, and for programs that the test starts. The variables by which they find the port are set
+    meanwhile."""
     from hashrange.testing.servers import at_an_endpoint
 
-    with at_an_endpoint(dynamodb) as endpoint_url:
+    with at_an_endpoint(dynamodb_local) as endpoint_url:
         yield endpoint_url
 
 
 @pytest.fixture
-def dynamodb_clock(dynamodb: LocalDatabase) -> LocalClock:
-    """The clock of the database `dynamodb`: freeze, advance, set, resume."""
-    return dynamodb.clock
+def dynamodb_clock(dynamodb_local: LocalDatabase) -> LocalClock:
+    """The clock of the database `dynamodb_local`: freeze, advance, set, resume."""
+    return dynamodb_local.clock
 
 
 @pytest.fixture
-def dynamodb_faults(dynamodb: LocalDatabase) -> Iterator[Faults]:
-    """The fault rules of the database `dynamodb`: ``dynamodb_faults.add(throttle("PutItem").on_call(1))``.
-    They are removed at the end of the test."""
-    before = set(dynamodb.faults)
-    yield dynamodb.faults
-    for fault in set(dynamodb.faults) - before:
-        dynamodb.faults.remove(fault)
+def dynamodb_faults(dynamodb_local: LocalDatabase) -> Iterator[Faults]:
+    """The fault rules of the database `dynamodb_local`:
+    ``dynamodb_faults.add(throttle("PutItem").on_call(1))``. They are removed at the end of the test."""
+    before = set(dynamodb_local.faults)
+    yield dynamodb_local.faults
+    for fault in set(dynamodb_local.faults) - before:
+        dynamodb_local.faults.remove(fault)
 
 
 @pytest.fixture
-def dynamodb_costs(dynamodb: LocalDatabase) -> Iterator[Costs]:
-    """The costs of the test's requests to the database `dynamodb`: ``dynamodb_costs.no_scan()``."""
-    with dynamodb.costs() as costs:
+def dynamodb_costs(dynamodb_local: LocalDatabase) -> Iterator[Costs]:
+    """The costs of the test's requests to the database `dynamodb_local`: ``dynamodb_costs.no_scan()``."""
+    with dynamodb_local.costs() as costs:
         yield costs
 
 
