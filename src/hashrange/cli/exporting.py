@@ -23,6 +23,7 @@ from hashrange.cli.forms import limit_option, yes_option
 from hashrange.cli.remote.asking import confirm
 from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.cli.remote.progress import bar
+from hashrange.files.durable import private
 from hashrange.interchange.compression import gzip_writer
 from hashrange.interchange.item_texts import csv_field, csv_lines, plain_lines, typed_lines
 
@@ -140,7 +141,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
         return
     part = file.with_name(file.name + _PART)
     try:
-        with part.open("wb") as sink:
+        with open(part, "wb", opener=private) as sink:
             if file.suffix.lower() == ".gz":
                 with gzip_writer(sink) as packed:
                     yield cast("BinaryIO", packed)
