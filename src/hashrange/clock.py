@@ -46,6 +46,10 @@ class SystemClock:
         return time.time()
 
 
+_ROUNDING_SECONDS: Final = 5e-7
+"""Epoch seconds of this century are exact to a quarter of a microsecond."""
+
+
 class StoreClock:
     """The clock of the program that stores the records, so that all servers of a store agree on the time,
     whatever their machines' clocks show.
@@ -76,8 +80,9 @@ class StoreClock:
         after = self._steady()
         self._measured = after
         # The store read its clock at some moment in between. If this clock agrees with such a moment, it is
-        # not changed, so that it does not go back and forth.
-        if not store_time - after <= self._ahead <= store_time - before:
+        # not changed, so that it does not go back and forth. (Sums of such times are rounded.)
+        low, high = store_time - after - _ROUNDING_SECONDS, store_time - before + _ROUNDING_SECONDS
+        if not low <= self._ahead <= high:
             self._ahead = store_time - (before + after) / 2
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -96,7 +97,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "with 'real' sleeping takes its time (hashrange)",
     )
     if not any(hasattr(plugin, "dynamodb") for plugin in config.pluginmanager.get_plugins()):
-        config.pluginmanager.register(_ShortName(), "hashrange-short-name")
+        config.pluginmanager.register(_short_name(), "hashrange-short-name")
     if config.getoption("dynamodb_costs"):
         from hashrange.testing.costs import CostsOfTests
 
@@ -165,13 +166,18 @@ def dynamodb_local(
         yield database
 
 
-class _ShortName:
-    """A plugin with the fixture's short name, which pytest-dynamodb has as well."""
+def _short_name() -> ModuleType:
+    """A plugin with the fixture's short name, which pytest-dynamodb has as well. (A module, because pytest
+    wants no methods as fixtures of wider scopes.)"""
 
     @pytest.fixture(scope=_scope)
-    def dynamodb(self, dynamodb_local: LocalDatabase) -> LocalDatabase:
+    def dynamodb(dynamodb_local: LocalDatabase) -> LocalDatabase:
         """`dynamodb_local`."""
         return dynamodb_local
+
+    plugin = ModuleType("hashrange_short_name")
+    plugin.__dict__["dynamodb"] = dynamodb
+    return plugin
 
 
 def _like_aws_mode(request: pytest.FixtureRequest) -> str:
