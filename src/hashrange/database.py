@@ -237,20 +237,20 @@ class Database:
             raise UnknownOperationException
         execution.entry = entry
         active = self.observers.active
-        if active is None:
-            execution.body = self._prepare(entry, operation, request, execution.caller)
-            execution.is_write = entry.writes and entry.is_write(request)
-            return
-        observed = execution.observed = active.begin(operation, request, execution.caller)
-        caller = execution.caller = observed.caller
-        body = self._prepare(entry, operation, request, caller)
+        observed = None
+        if active is not None:
+            observed = execution.observed = active.begin(operation, request, execution.caller)
+            execution.caller = observed.caller
+        body = self._prepare(entry, operation, request, execution.caller)
         execution.is_write = entry.is_write(request)
-        if turn is not None:
-            turn.end()  # fault rules must decide only once per request
-        left = observed.decide()
-        if left:
-            body = self._prepare(entry, operation, request, caller, left)
-        execution.body = observed.body(body, entry, self.clock.now())
+        if observed is not None:
+            if turn is not None:
+                turn.end()  # fault rules must decide only once per request
+            left = observed.decide()
+            if left:
+                body = self._prepare(entry, operation, request, execution.caller, left)
+            body = observed.body(body, entry, self.clock.now())
+        execution.body = body
 
     def submit(self, execution: Execution) -> Task | None:
         """Like `execute`, without waiting: `execution.done` gets what `execution.encode` returned, or an

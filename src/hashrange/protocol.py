@@ -237,8 +237,6 @@ class Wire:
                 if observers.gate is not None:
                     caller = observers.gate.admit(caller, method, target, headers, sent or body)
                 caller = attempted(caller, headers)
-        except errors.ServiceError as error:
-            return encode_error(error, form, target_header.decode("latin-1"))
         except ValueError:
             # DynamoDB's answer to text that is not JSON has no message.
             return encode_error(errors.SerializationException(), form)

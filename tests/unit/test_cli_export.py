@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hashrange.cli import exporting, main
-from hashrange.client import connect
 from hashrange.database import Database
 from hashrange.server import running
+from worlds import create
 
 ITEMS: list[dict[str, Any]] = [
     {"pk": {"S": "a"}, "n": {"N": "12345678901234567890.5"}, "b": {"B": "AAE="}},
@@ -29,12 +29,7 @@ ITEMS: list[dict[str, Any]] = [
 def database() -> Iterator[Database]:
     with Database.in_memory() as database:
         for name in ("music", "copied"):
-            connect(database).create_table(
-                TableName=name,
-                AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-                KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-                BillingMode="PAY_PER_REQUEST",
-            )
+            create(database, name, "pk")
         for item in ITEMS:
             database.execute("PutItem", {"TableName": "music", "Item": item})
         yield database

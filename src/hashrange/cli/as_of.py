@@ -10,7 +10,7 @@ import click
 import orjson
 
 from hashrange.cli.forms import Key, limit_option, yes_option
-from hashrange.cli.remote.asking import Plane, ask, confirm, plane_options
+from hashrange.cli.remote.asking import Plane, ask, check_moved, confirm, plane_options
 from hashrange.clock import parse_moment
 
 _EPILOG: Final = """\b
@@ -202,7 +202,7 @@ def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, l
             shown += 1
         if "LastEvaluatedKey" not in answer:
             return
-        _check_moved(request.get("ExclusiveStartKey"), answer["LastEvaluatedKey"])
+        check_moved(request.get("ExclusiveStartKey"), answer["LastEvaluatedKey"])
         request = {**request, "ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
@@ -220,14 +220,8 @@ def _paged(plane: Plane, path: str, member: str, sent: dict[str, Any]) -> Iterat
         yield from answer[member]
         if answer["Next"] is None:
             return
-        _check_moved(position, answer["Next"])
+        check_moved(position, answer["Next"])
         position = answer["Next"]
-
-
-def _check_moved(before: Any, after: Any) -> None:
-    """Refuse a page that ends where it began, because its pages would never end."""
-    if before == after:
-        raise ValueError(f"the page after {before} ends there as well")
 
 
 def _line(value: Any) -> None:

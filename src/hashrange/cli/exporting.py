@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,12 +19,12 @@ import click
 import orjson
 
 from hashrange.cli.forms import limit_option, yes_option
-from hashrange.cli.remote.asking import confirm
+from hashrange.cli.remote.asking import check_moved, confirm
 from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.cli.remote.progress import bar
 from hashrange.files.durable import private
 from hashrange.interchange.compression import gzip_writer
-from hashrange.interchange.item_texts import csv_field, csv_lines, plain_lines, typed_lines
+from hashrange.interchange.item_texts import csv_field, csv_lines, from_boto3, plain_lines, typed_lines
 
 _FORMATS: Final = ("json", "plain", "csv")
 _ENDINGS: Final = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
@@ -106,31 +105,14 @@ def _pages(client: Any, table: str, limit: int | None) -> Iterator[list[Item]]:
         if left is not None:
             request["Limit"] = left
         answer = attempt(partial(client.scan, **request), client.meta.endpoint_url)
-        items = [{name: _typed(value) for name, value in item.items()} for item in answer["Items"]]
+        items = [{name: from_boto3(value) for name, value in item.items()} for item in answer["Items"]]
         yield items[:left]
         left = None if left is None else max(left - len(items), 0)
         key = answer.get("LastEvaluatedKey")
         if key is None:
             return
-        if key == request.get("ExclusiveStartKey"):
-            raise ValueError(f"the page after {key} ends there as well")
+        check_moved(request.get("ExclusiveStartKey"), key)
         request["ExclusiveStartKey"] = key
-
-
-def _typed(value: Any) -> dict[str, Any]:
-    """An attribute value of boto3 as DynamoDB's JSON has it: with base64 in place of bytes."""
-    ((kind, content),) = value.items()
-    match kind:
-        case "B":
-            return {kind: b64encode(content).decode()}
-        case "BS":
-            return {kind: [b64encode(member).decode() for member in content]}
-        case "L":
-            return {kind: [_typed(member) for member in content]}
-        case "M":
-            return {kind: {name: _typed(member) for name, member in content.items()}}
-        case _:
-            return {kind: content}
 
 
 @contextmanager

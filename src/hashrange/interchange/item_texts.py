@@ -6,6 +6,7 @@ plain JSON; only DynamoDB's JSON keeps every type.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,20 @@ from hashrange.interchange import dynamodb_json
 _NEED_QUOTES: Final = ',"\r\n'
 
 Item = Mapping[str, Any]
+
+
+def from_boto3(value: dict[str, Any]) -> dict[str, Any]:
+    """A value in DynamoDB's JSON, from boto3, which has decoded binary."""
+    for kind, content in value.items():
+        if kind == "B":
+            return {"B": b64encode(content).decode()}
+        if kind == "BS":
+            return {"BS": [b64encode(member).decode() for member in content]}
+        if kind == "M":
+            return {"M": {name: from_boto3(member) for name, member in content.items()}}
+        if kind == "L":
+            return {"L": [from_boto3(member) for member in content]}
+    return value
 
 
 def plain(value: Mapping[str, Any]) -> Any:

@@ -81,8 +81,8 @@ def local(given: Any = None, /, **options: Any) -> Any:
     shared_regions: let all regions of an account share their tables, so that tables can have replicas.
     throttle: refuse requests that exceed the throughput of the empty database's tables.
     like_aws: let the empty database be as slow, eventual and strict as the service (`settings.LIKE_AWS`).
-        With ``"fast"``, what sleeps in the block advances the database's clock and goes on at once, so that
-        waiters and retries take no time.
+        A given database keeps its settings. With ``"fast"``, what sleeps in the block advances the
+        database's clock and goes on at once, so that waiters and retries take no time.
     now: the moment at which the database's clock stands still. By default it shows this process's time, and
         follows freezegun and time-machine.
     endpoint_url, region, account_id: answer only requests to this endpoint, region or account. Blocks with

@@ -27,7 +27,6 @@ fixtures of moto and of LocalStack may be used in the same test.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -137,7 +136,6 @@ def dynamodb_local(
     """A database of this process (`hashrange.testing.LocalDatabase`) that answers all DynamoDB clients of the
     process while the test runs. New for each test, or in the scope that ``dynamodb_scope`` names."""
     from hashrange.settings import like_aws
-    from hashrange.testing import waiting
     from hashrange.testing.blocks import local
     from hashrange.testing.database import SETTINGS, LocalDatabase
 
@@ -151,8 +149,12 @@ def dynamodb_local(
     )
     with (
         database,
-        local(database, other_services=ini("dynamodb_other_services"), default_account_id=account_id),
-        waiting.passing(database.clock) if mode == "fast" else nullcontext(),
+        local(
+            database,
+            like_aws="fast" if mode == "fast" else False,
+            other_services=ini("dynamodb_other_services"),
+            default_account_id=account_id,
+        ),
     ):
         if dynamodb_seed is not None and dynamodb_seed in _dynamodb_states:
             database.restore(_dynamodb_states[dynamodb_seed])

@@ -13,17 +13,13 @@ from hashrange.cli.admin import bind_admin
 from hashrange.client import connect
 from hashrange.database import Database
 from hashrange.server import running
+from worlds import create
 
 
 @pytest.fixture
 def database() -> Iterator[Database]:
     with Database.in_memory() as database:
-        connect(database).create_table(
-            TableName="orders",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
+        create(database, "orders", "pk")
         yield database
 
 

@@ -15,9 +15,10 @@ Source: Lambda Developer Guide, "Using AWS Lambda with Amazon DynamoDB".
 
 from __future__ import annotations
 
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
+
+from hashrange.interchange.item_texts import from_boto3
 
 Record = dict[str, Any]
 Event = dict[str, list[Record]]
@@ -44,26 +45,12 @@ def record_of(received: dict[str, Any], stream_arn: str) -> Record:
         change["ApproximateCreationDateTime"] = created.timestamp()
     for image in ("Keys", "NewImage", "OldImage"):
         if image in change:
-            change[image] = {name: _wire(value) for name, value in change[image].items()}
+            change[image] = {name: from_boto3(value) for name, value in change[image].items()}
     record = {**received, "dynamodb": change, "eventSourceARN": stream_arn}
     identity = received.get("userIdentity")
     if identity is not None:
         record["userIdentity"] = {"type": identity.get("Type"), "principalId": identity.get("PrincipalId")}
     return record
-
-
-def _wire(value: dict[str, Any]) -> dict[str, Any]:
-    """A value in the form of JSON; boto3 has decoded binary."""
-    for kind, content in value.items():
-        if kind == "B":
-            return {"B": b64encode(content).decode()}
-        if kind == "BS":
-            return {"BS": [b64encode(member).decode() for member in content]}
-        if kind == "M":
-            return {"M": {name: _wire(member) for name, member in content.items()}}
-        if kind == "L":
-            return {"L": [_wire(member) for member in content]}
-    return value
 
 
 def sequence_of(record: Record) -> str:

@@ -389,3 +389,9 @@ def _error_text(error: urllib.error.HTTPError) -> str:
     return (
         f"{error.url} answered {error.code}; is it the server's own endpoint, not its admin URL?"
     )
+
+
+def check_moved(before: Any, after: Any) -> None:
+    """Refuse a page that ends where it began, because its pages would never end. Raises ValueError."""
+    if before == after:
+        raise ValueError(f"the page after {before} ends there as well")
