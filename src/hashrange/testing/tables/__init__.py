@@ -27,7 +27,9 @@ from hashrange.testing.tables.declaration import Declaration, declare
 from hashrange.testing.tables.forms import DeclarationError, DocumentPlace
 from hashrange.testing.tables.making import DeclarationWarning, make
 
-__all__ = ["Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read"]
+__all__ = [
+    "Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read", "read_text",
+]  # fmt: skip
 
 
 def read(
@@ -38,17 +40,25 @@ def read(
     Raises DeclarationError for a file that declares no tables, OSError for one that cannot be read.
     """
     file = Path(path)
-    content = file.read_bytes()
+    return read_text(
+        file.read_bytes(), str(file), parameters=parameters, region=region, account_id=account_id
+    )
+
+
+def read_text(
+    content: bytes, name: str, *, parameters: Mapping[str, Any] | None = None, region: str, account_id: str
+) -> list[Declaration]:
+    """The tables of the content of a file, which messages call `name`. Raises DeclarationError."""
     try:
         declarations = of_document(_parsed(content), parameters or {}, region, account_id)
     except DeclarationError as error:
-        raise DeclarationError(f"{file}: {error}") from error
+        raise DeclarationError(f"{name}: {error}") from error
     except RecursionError as error:
         raise DeclarationError(
-            f"{file}: it is nested too deeply, or a part of it refers to itself"
+            f"{name}: it is nested too deeply, or a part of it refers to itself"
         ) from error
     if not declarations:
-        raise DeclarationError(f"{file} declares no table of DynamoDB.")
+        raise DeclarationError(f"{name} declares no table of DynamoDB.")
     return declarations
 
 
