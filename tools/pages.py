@@ -31,6 +31,7 @@ _FROM: Final = {
     "packages/access/docs": "",
     "packages/console/docs": "",
     "packages/lab/docs": "",
+    "packages/mcp/docs": "",
     "packages/patterns/docs": "patterns",
     "packages/postgres/docs": "",
     "packages/triggers/docs": "",

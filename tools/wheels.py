@@ -33,7 +33,7 @@ DIST: Final = ROOT / "dist"
 FIRST_ITEM: Final = ROOT / "tools" / "first_item.py"
 _VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PURE: Final = "py3-none-any.whl"
-BESIDE: Final = ("patterns", "postgres")
+BESIDE: Final = ("mcp", "patterns", "postgres")
 """The folders of the packages that are installed beside the server, each in pure Python."""
 
 LICENCES: Final = re.compile(
@@ -54,9 +54,9 @@ found = importlib.metadata.distributions()
 print(json.dumps({one.metadata["Name"]: [one.version, licence(one.metadata)] for one in found}))
 """
 _USE_BESIDE: Final = """
-import hashrange, hashrange_patterns, hashrange_postgres.engine
+import hashrange, hashrange_mcp.server, hashrange_patterns, hashrange_postgres.engine
 from hashrange.rings import rings
-assert "postgres" in rings().installed
+assert {"mcp", "postgres"} <= set(rings().installed)
 assert hashrange_postgres.engine.__file__.endswith(".py") != hashrange.compiled()
 """
 

@@ -62,7 +62,7 @@ class Command:
 class Ring:
     """What a ring adds. Each member says the type of what it refers to, and who uses it.
 
-    commands: by name, the commands of the program. [console, access, lab, triggers]
+    commands: by name, the commands of the program. [console, access, lab, triggers, mcp]
     serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
         [access, console, lab, postgres]
     options: the names of these options, for a server that cannot load them: it does not start with one.
@@ -306,26 +306,26 @@ class Trigger(Protocol):
 # -- What rings may import ----------------------------------------------------------------------------------
 
 _PUBLIC: Final = (
-    "cli.forms", "cli.logs", "cli.remote.asking", "cli.remote.clients", "cli.remote.connecting",
-    "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
-    "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable",
-    "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
+    "cli.forms", "cli.logs", "cli.remote.asking", "cli.remote.batches", "cli.remote.clients",
+    "cli.remote.connecting", "cli.serving.options", "clock", "costs.table", "credentials", "database",
+    "encoding", "errors", "expressions.lexer", "expressions.tree", "faults", "faults.effects",
+    "files.durable", "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
     "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.item_texts",
     "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
     "observing.patterns", "operations", "operations.backups.recovery", "operations.context",
     "operations.policies.documents", "operations.policies.operators",
-    "operations.statements.batch_execute_statement", "operations.tables.throughput",
-    "operations.targets", "operations.throttling", "operations.travel", "pace", "pace.workers",
-    "partiql", "partiql.access", "partiql.statements", "partiql.tokens", "prices", "prices.money",
-    "prices.rates", "rings", "server", "server.admin.application", "server.admin.aside",
-    "server.admin.attention", "server.admin.clock", "server.admin.data", "server.admin.destinations",
-    "server.admin.faults", "server.admin.guard", "server.admin.port", "server.admin.roles",
-    "server.admin.status", "server.metrics", "server.run", "settings", "shapes.streams", "storage.api",
-    "storage.capabilities", "storage.failures", "storage.features", "storage.loops", "storage.merging",
-    "storage.store_copy", "tables.definitions.catalog", "tables.definitions.table",
-    "tables.items.capacity", "tables.items.indexes", "tables.items.keys", "tables.items.records",
-    "tables.items.vectors", "tables.jobs.job_records", "tables.reads.sources", "tables.spaces",
-    "tables.streams", "tables.writes.lag", "testing.database", "values", "values.numbers",
+    "operations.statements.batch_execute_statement", "operations.tables.throughput", "operations.targets",
+    "operations.throttling", "operations.travel", "pace", "pace.workers", "partiql", "partiql.access",
+    "partiql.statements", "partiql.tokens", "prices", "prices.money", "prices.rates", "rings", "server",
+    "server.admin.application", "server.admin.aside", "server.admin.attention", "server.admin.clock",
+    "server.admin.data", "server.admin.destinations", "server.admin.faults", "server.admin.guard",
+    "server.admin.port", "server.admin.roles", "server.admin.status", "server.metrics", "server.run",
+    "settings", "shapes.streams", "storage.api", "storage.capabilities", "storage.failures",
+    "storage.features", "storage.loops", "storage.merging", "storage.store_copy",
+    "tables.definitions.catalog", "tables.definitions.table", "tables.items.capacity", "tables.items.indexes",
+    "tables.items.keys", "tables.items.records", "tables.items.vectors", "tables.jobs.job_records",
+    "tables.reads.sources", "tables.spaces", "tables.streams", "tables.writes.lag", "testing.database",
+    "testing.tables", "values", "values.numbers",
 )  # fmt: skip
 PUBLIC: Final = frozenset({"hashrange", *[f"hashrange.{name}" for name in _PUBLIC]})
 """The modules of the core that rings may import. Others change without notice. A test compares the list with
@@ -346,6 +346,7 @@ class Home:
 
 
 _WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
+_MCP: Final = "install the package hashrange-mcp (packages/mcp in a checkout)"
 _POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
@@ -359,6 +360,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "/costs", "/heat", "/lab", "/recording",
         "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
+    "mcp": Home(_MCP, ("mcp",)),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",

@@ -105,16 +105,21 @@ def test_the_core_imports_no_ring() -> None:
     assert [path for path in (ROOT / "src").rglob("*.py") if named.search(path.read_text("utf-8"))] == []
 
 
-def test_rings_import_each_other_only_where_pages_need_the_console() -> None:
+def test_rings_import_each_other_only_for_pages_and_for_the_tools_of_agents() -> None:
     found = set()
     for path in ROOT.glob("packages/*/src/**/*.py"):
         own = path.relative_to(ROOT).parts[3]
         for other in re.findall(r"^\s*(?:from|import) (hashrange_\w+)", path.read_text("utf-8"), re.M):
             if other != own:
                 found.add((path.relative_to(ROOT).parts[1:5], other))
-    assert found <= {
-        ((ring, "src", f"hashrange_{ring}", "pages"), "hashrange_console") for ring in ("access", "lab")
+    pages = {((ring, "src", f"hashrange_{ring}", "pages"), "hashrange_console") for ring in ("access", "lab")}
+    # (what the console, the lab and access know, agents may ask for)
+    tools = {
+        (("mcp", "src", "hashrange_mcp", folder), f"hashrange_{ring}")
+        for folder in ("estimates.py", "tools")
+        for ring in ("access", "console", "lab")
     }
+    assert found <= pages | tools
 
 
 def test_every_file_of_a_page_is_in_the_wheel() -> None:
@@ -123,5 +128,3 @@ def test_every_file_of_a_page_is_in_the_wheel() -> None:
         for folder in ROOT.glob(f"packages/*/src/{package}"):
             files = {path for path in folder.rglob("*") if path.suffix in (".html", ".css", ".js")}
             assert files <= {path for pattern in patterns for path in folder.glob(pattern)}, package
-
-

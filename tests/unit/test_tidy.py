@@ -43,7 +43,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "uvicorn": {"server"},
     "socket": {"server", "cli"},
     "argparse": set(),
-    "click": {"cli", "access", "console", "lab", "postgres", "triggers"},
+    "click": {"cli", "access", "console", "lab", "mcp", "postgres", "triggers"},
     "json": set(),
     "pickle": set(),
     "boto3": {"cli", "client", "triggers", "testing", "buckets", "kinesis"},

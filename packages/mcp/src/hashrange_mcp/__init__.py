@@ -10,6 +10,5 @@
     estimates   what a request costs, before it runs
     tools       the tools themselves
 
-An endpoint is Amazon DynamoDB or any server of its API. A Hashrange server, which is known by its admin plane,
-has more tools: the past, costs, advice, plans. Tools that write are listed with --write only.
-"""
+An endpoint is Amazon DynamoDB or any server of its API. A Hashrange server, which is known by its admin
+plane, has more tools: the past, costs, advice, plans. Tools that write are listed with --write only."""

@@ -46,7 +46,8 @@ def bounded(
     if not shown:
         answer[member], left = [_outlined(entries[0], room)], left - 1
         answer["outlined"] = (
-            f"The first of {member} is larger than an answer may be, so only its small parts are shown: ask for "
+            f"The first of {member} is larger than an answer may be, so only its small parts are shown: "
+            f"ask for "
             "its large ones by a projection, a few at a time."
         )
     if left:

@@ -33,7 +33,8 @@ _NEXT: Final = {
 }
 _UNREACHABLE: Final = "Ask the user to start the server (`hashrange serve`) or to name it by --endpoint-url."
 _NO_PLANE: Final = (
-    "This endpoint is no Hashrange server that can be asked for this: only the server's admin plane knows it. "
+    "This endpoint is no Hashrange server that can be asked for this: only the server's admin plane "
+    "knows it. "
     "Use describe_table, query and scan instead."
 )
 
@@ -90,7 +91,8 @@ def telling(tool: F, connection: Connection) -> Callable[..., str]:
             raise ToolError(error.message) from error
         if len(answer.encode()) > connection.bytes_max:
             raise ToolError(
-                f"The answer has more than {connection.bytes_max} bytes: ask for less, by a smaller limit or a "
+                f"The answer has more than {connection.bytes_max} bytes: ask for less, by a smaller "
+                f"limit or a "
                 "projection."
             )
         return answer

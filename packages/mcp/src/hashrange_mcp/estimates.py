@@ -1,9 +1,8 @@
 """What a request costs, said before it runs.
 
 A page reads at most `limit` items, so its cost follows from their average size, which DescribeTable tells;
-Amazon DynamoDB brings that figure up to date about every six hours. What all items of a Query cost is found by
-one page of a Query that only counts, if it is asked for.
-"""
+Amazon DynamoDB brings that figure up to date about every six hours. What all items of a Query cost is found
+by one page of a Query that only counts, if it is asked for."""
 
 from __future__ import annotations
 
@@ -49,7 +48,8 @@ def check(units: float, units_max: float) -> None:
     """Refuse a request that may cost more than the caller allows. Raises ToolError."""
     if units > units_max:
         raise ToolError(
-            f"Nothing was read: this may cost {units:g} read units, and max_units is {units_max:g}. Use a key "
+            f"Nothing was read: this may cost {units:g} read units, and max_units is {units_max:g}. Use "
+            f"a key "
             "condition or a smaller limit, or allow the cost by max_units after you asked the user."
         )
 
@@ -58,5 +58,5 @@ def consumed(answer: Json) -> float | None:
     """The units that an answer says it has consumed; None if the server does not tell."""
     told = answer.get("ConsumedCapacity")
     if isinstance(told, list):
-        return sum(one["CapacityUnits"] for one in told)
+        return sum([float(one["CapacityUnits"]) for one in told])
     return None if told is None else float(told["CapacityUnits"])

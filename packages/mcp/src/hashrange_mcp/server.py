@@ -19,12 +19,17 @@ from hashrange_mcp.tools.tables import Tables
 from hashrange_mcp.tools.writing import Writing
 
 _INSTRUCTIONS: Final = (
-    "Tools over the tables of {server}, {kind}. Begin with list_tables, then describe_table for the keys and the "
-    "entities of a table; prefer get_items and query to scan. Each read says what it may cost, and is refused if "
+    "Tools over the tables of {server}, {kind}. Begin with list_tables, then describe_table for the "
+    "keys and the "
+    "entities of a table; prefer get_items and query to scan. Each read says what it may cost, and is "
+    "refused if "
     "that is more than max_units. Values are in DynamoDB's JSON: numbers are texts with all of their digits. "
-    "Answers are bounded in bytes: `truncated` says what was left out, `next` is sent as `start` to go on. {writes}"
+    "Answers are bounded in bytes: `truncated` says what was left out, `next` is sent as `start` to go "
+    "on. {writes}"
 )
-_WRITES: Final = "Some tools write: ask the user before you use write_items, create_tables, undo or PartiQL's writes."
+_WRITES: Final = (
+    "Some tools write: ask the user before you use write_items, create_tables, undo or PartiQL's writes."
+)
 _READS: Final = "Nothing can be written: the tools were started without --write."
 
 Tool = Callable[..., str]

@@ -35,6 +35,7 @@ EXTRAS: Final = {
     "approximate": ({"numpy": "numpy", "usearch": "usearch"}, "SearchVectors with serve --vector-exact-max"),
     "client": ({"boto3": "boto3"}, "use in process, and the commands import, pull, stream and trigger"),
     "kinesis": ({"boto3": "boto3"}, "changes of tables to data streams of Kinesis"),
+    "mcp": ({"hashrange-mcp": "hashrange_mcp.server"}, "mcp"),
     "postgres": ({"hashrange-postgres": "hashrange_postgres.engine"}, "serve --postgres"),
     "s3": ({"boto3": "boto3"}, "imports from and exports to S3"),
     "testing": (

@@ -28,7 +28,8 @@ from hashrange.testing.tables.forms import DeclarationError, DocumentPlace
 from hashrange.testing.tables.making import DeclarationWarning, make
 
 __all__ = [
-    "Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read", "read_text",
+    "Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read",
+    "read_text",
 ]  # fmt: skip
 
 

@@ -35,9 +35,9 @@ class Changes:
             Field(description="`positions` of an earlier answer: show only changes since then."),
         ] = None,
     ) -> str:
-        """Show the newest changes of a table whose stream is on, the newest first: what happened, to which key,
-        and the images that the stream has. Send `positions` as `after` to see what happened since. Changes
-        are kept for 24 hours."""
+        """Show the newest changes of a table whose stream is on, the newest first: what happened, to which
+        key, and the images that the stream has. Send `positions` as `after` to see what happened since.
+        Changes are kept for 24 hours."""
         described = self._connection.table(table)
         arn = described.get("LatestStreamArn")
         if arn is None:
@@ -59,7 +59,9 @@ class Changes:
         shown = sorted(newest, key=lambda change: change["time"], reverse=True)
         about: Json = {"positions": positions}
         if pages <= 0:
-            about["note"] = "There are more changes than one call reads: send `positions` as `after` to go on."
+            about["note"] = (
+                "There are more changes than one call reads: send `positions` as `after` to go on."
+            )
         return answers.bounded(about, "changes", shown, self._connection.bytes_max)
 
     def _shards(self, arn: str) -> list[str]:
@@ -74,7 +76,9 @@ class Changes:
                 return shards[-_SHARDS_MAX:]
             more = {"ExclusiveStartShardId": described["LastEvaluatedShardId"]}
 
-    def _read(self, arn: str, shard: str, after: str | None, pages: int) -> tuple[list[Json], str | None, int]:
+    def _read(
+        self, arn: str, shard: str, after: str | None, pages: int
+    ) -> tuple[list[Json], str | None, int]:
         """The changes of a shard after a sequence number, the last sequence number, and how many pages may
         still be read."""
         streams = self._connection.clients.streams

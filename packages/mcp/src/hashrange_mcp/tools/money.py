@@ -22,7 +22,8 @@ Json = dict[str, Any]
 RegionName = Annotated[str, Field(description="The region of the prices; empty: the server's.")]
 
 _NOT_COUNTING: Final = (
-    "The server does not count what requests cost. Ask the user to run `hashrange costs start`, or to start the "
+    "The server does not count what requests cost. Ask the user to run `hashrange costs start`, or to "
+    "start the "
     "server with --costs; then send the requests of the program, and call this tool again."
 )
 _KEYS: Final = 20
@@ -40,8 +41,8 @@ class Money:
         ] = ["table", "operation"],  # noqa: B006 (a default that the SDK shows to models)
         region: RegionName = "",
     ) -> str:
-        """Show what the requests that the server has counted cost on AWS, and the advice that follows: scans that
-        read in vain, indexes that nobody reads, consistent reads, each with its figures."""
+        """Show what the requests that the server has counted cost on AWS, and the advice that follows: scans
+        that read in vain, indexes that nobody reads, consistent reads, each with its figures."""
         counted, place = self._counted(region)
         statement = Statement(counted, place)
         book = published()
@@ -63,13 +64,15 @@ class Money:
 
     def what_if(
         self,
-        times: Annotated[float, Field(gt=0, le=1_000_000, description="How many times the counted load.")] = 10,
+        times: Annotated[
+            float, Field(gt=0, le=1_000_000, description="How many times the counted load.")
+        ] = 10,
         region: RegionName = "",
     ) -> str:
         """Say what so many times the counted load would cost and where it would be throttled: on demand,
-        provisioned with auto scaling (replayed minute by minute), fixed and reserved; which tables and indexes
-        pass their capacity, and whether the busiest partition keys pass the limit of a partition. Call it
-        while the program runs: keys are counted from the first call on."""
+        provisioned with auto scaling (replayed minute by minute), fixed and reserved; which tables and
+        indexes pass their capacity, and whether the busiest partition keys pass the limit of a partition.
+        Call it while the program runs: keys are counted from the first call on."""
         counted, place = self._counted(region)
         grown = [_times(part, times) for part in counted.series]
         try:
@@ -115,20 +118,27 @@ class Money:
             reads, writes = (
                 times * peak * own / max(total, 1)
                 for peak, own, total in zip(
-                    peaks.get(where, (0.0, 0.0)), (one["reads"], one["writes"]), sums.get(where, [0, 0]), strict=True
+                    peaks.get(where, (0.0, 0.0)),
+                    (one["reads"], one["writes"]),
+                    sums.get(where, [0, 0]),
+                    strict=True,
                 )
             )
-            keys.append({
-                "table": one["table"],
-                "index": one["index"],
-                "key": one["key"],
-                "read_units_a_second": round(reads, 2),
-                "write_units_a_second": round(writes, 2),
-                "throttled": reads > limits.PARTITION_READ_UNITS_MAX or writes > limits.PARTITION_WRITE_UNITS_MAX,
-            })
+            keys.append(
+                {
+                    "table": one["table"],
+                    "index": one["index"],
+                    "key": one["key"],
+                    "read_units_a_second": round(reads, 2),
+                    "write_units_a_second": round(writes, 2),
+                    "throttled": reads > limits.PARTITION_READ_UNITS_MAX
+                    or writes > limits.PARTITION_WRITE_UNITS_MAX,
+                }
+            )
         keys.sort(key=lambda one: -max(one["read_units_a_second"] / 3, one["write_units_a_second"]))
         return {
-            "limit": f"{limits.PARTITION_READ_UNITS_MAX} read, {limits.PARTITION_WRITE_UNITS_MAX} write units a second",
+            "limit": f"{limits.PARTITION_READ_UNITS_MAX} read, {limits.PARTITION_WRITE_UNITS_MAX} write "
+            "units a second",
             "keys": keys,
         }
 

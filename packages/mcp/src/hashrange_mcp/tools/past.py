@@ -36,14 +36,16 @@ class Past:
         key: Annotated[
             dict[str, Any] | None, Field(description="The key of an item: shows the versions of this item.")
         ] = None,
-        since: Annotated[str, Field(description="Without a key: the earlier moment, such as 10m (ago).")] = "",
+        since: Annotated[
+            str, Field(description="Without a key: the earlier moment, such as 10m (ago).")
+        ] = "",
         until: Annotated[str, Field(description="Without a key: the later moment; empty: now.")] = "",
         limit: Limit = 25,
         start: Annotated[str, Field(description="`next` of the previous answer.")] = "",
     ) -> str:
-        """Show the past of a table whose point-in-time recovery is on. With `key`: the versions of one item, the
-        newest first, and who made each. With `since`: the items that differ between two moments, with their
-        states before and after. Items as of a moment: `as_of` of get_items, query and scan."""
+        """Show the past of a table whose point-in-time recovery is on. With `key`: the versions of one item,
+        the newest first, and who made each. With `since`: the items that differ between two moments, with
+        their states before and after. Items as of a moment: `as_of` of get_items, query and scan."""
         admin = self._connection.admin()
         if (key is None) == (not since):
             raise ToolError("Give either `key`, for the versions of an item, or `since`, for differences.")
@@ -75,16 +77,18 @@ class Past:
             str, Field(description="Empty: only show what would change. Then the `confirm` of that answer.")
         ] = "",
     ) -> str:
-        """Restore items of a table as they were at a moment. Call it twice: the first answer shows each item as it
-        is and as it would become, and has a token `confirm`; the second call with the fixed moment `to` of
-        that answer and the token writes. If an item has changed between the calls, nothing is written and the
-        answer is a new preview. Show the preview to the user before you confirm."""
+        """Restore items of a table as they were at a moment. Call it twice: the first answer shows each item
+        as it is and as it would become, and has a token `confirm`; the second call with the fixed moment `to`
+        of that answer and the token writes. If an item has changed between the calls, nothing is written and
+        the answer is a new preview. Show the preview to the user before you confirm."""
         admin = self._connection.admin()
         at = _fixed(admin, to)
         wanted = [wire_item(key) for key in keys or ()]
         changes, more = _changes(admin, table, at, wanted)
         token = _token(table, at, wanted, changes)
         if confirm == token and changes:
+            if len(changes) <= _KEYS_MAX and not more:
+                wanted = [change["key"] for change in changes]  # (in one transaction, and nothing else)
             done = plane.undo(admin, table, at, wanted)
             return answers.bounded(
                 {name: done[name] for name in done if name == "Counts"},
@@ -95,7 +99,11 @@ class Past:
         about: Json = {"to": at, "changes": len(changes), "more": more}
         if changes:
             about["confirm"] = token
-            about["note"] = "Nothing is written yet. Show this to the user; then repeat with `to` and `confirm`."
+            about["note"] = (
+                "Nothing is written yet. Show this to the user; then repeat with `to` and `confirm`."
+            )
+            if more:
+                about["note"] += f" More than {_SHOWN_MAX} items differ, and all of them would be restored."
         else:
             about["note"] = "Nothing differs, so there is nothing to restore."
         if confirm:

@@ -47,8 +47,8 @@ class Policies:
         resource_policy: Annotated[str, Field(description="The policy of the resource, if it has one.")] = "",
         principal: Annotated[str, Field(description="The ARN of the user who asks.")] = _USER,
     ) -> str:
-        """Decide whether policies allow one request, as IAM would, and say what became of each statement and what
-        is suspicious in the documents. Asks no server."""
+        """Decide whether policies allow one request, as IAM would, and say what became of each statement and
+        what is suspicious in the documents. Asks no server."""
         user = principal.split(":", 5)
         parts = resource.split(":", 5)
         for given, pieces in ((principal, user), (resource, parts)):
@@ -84,15 +84,16 @@ class Policies:
             str, Field(description="Only what this program did, as `costs` by caller names it; empty: all.")
         ] = "",
     ) -> str:
-        """Suggest the smallest IAM policy that allows what the server has counted: the actions of each table and
-        index. Run the whole program first, because what it has not done yet is not allowed."""
+        """Suggest the smallest IAM policy that allows what the server has counted: the actions of each table
+        and index. Run the whole program first, because what it has not done yet is not allowed."""
         shown = plane.counted(self._connection.admin())
         counted = msgspec.convert(shown, Counted) if shown is not None else None
         rows = [row for row in counted.rows if caller in ("", row.caller)] if counted is not None else []
         rows = [row for row in rows if OTHERS not in (row.table, row.operation)]
         if not rows:
             raise ToolError(
-                "Nothing is counted. Ask the user to run `hashrange costs start` and then the program; `costs` by "
+                "Nothing is counted. Ask the user to run `hashrange costs start` and then the program; "
+                "`costs` by "
                 "caller shows the names of programs."
             )
         uses, notes = Uses(), set()

@@ -37,7 +37,8 @@ Units = Annotated[float, Field(ge=0, description="The most read units to spend; 
 AsOf = Annotated[
     str,
     Field(
-        description="Hashrange only: the moment to read as of, 2026-01-31T12:00:00Z or a span ago such as 10m. "
+        description="Hashrange only: the moment to read as of, 2026-01-31T12:00:00Z or a span ago such "
+        "as 10m. "
         "The table's point-in-time recovery has to be on."
     ),
 ]
@@ -65,8 +66,8 @@ class Reading:
         max_units: Units = estimates.UNITS_MAX,
         as_of: AsOf = "",
     ) -> str:
-        """Get items by their whole keys, at most 100. The cheapest way to read. Values are in DynamoDB's JSON,
-        in which numbers are texts with all of their digits, up to 38."""
+        """Get items by their whole keys, at most 100. The cheapest way to read. Values are in DynamoDB's
+        JSON, in which numbers are texts with all of their digits, up to 38."""
         described = self._connection.table(table)
         wanted = [given_item(key) for key in keys]
         source = estimates.source_of(described, "")
@@ -118,8 +119,8 @@ class Reading:
         as_of: AsOf = "",
         cost_only: CostOnly = False,
     ) -> str:
-        """Query one partition of a table or an index. The answer has the estimated and the consumed read units;
-        with cost_only it says what the whole query reads, by counting at most 100 items. Values are in
+        """Query one partition of a table or an index. The answer has the estimated and the consumed read
+        units; with cost_only it says what the whole query reads, by counting at most 100 items. Values are in
         DynamoDB's JSON, in which numbers are texts with all of their digits, up to 38."""
         source = estimates.source_of(self._connection.table(table), index)
         request = _given(
@@ -151,8 +152,8 @@ class Reading:
         as_of: AsOf = "",
         cost_only: CostOnly = False,
     ) -> str:
-        """Read a table or an index in no useful order, a page at a time. Prefer query: a scan pays for each item
-        that it reads, whatever the filter returns. With cost_only it says what reading everything costs.
+        """Read a table or an index in no useful order, a page at a time. Prefer query: a scan pays for each
+        item that it reads, whatever the filter returns. With cost_only it says what reading everything costs.
         Values are in DynamoDB's JSON, in which numbers are texts with all of their digits, up to 38."""
         source = estimates.source_of(self._connection.table(table), index)
         if cost_only:
@@ -178,11 +179,13 @@ class Reading:
         estimates.check(estimates.of_page(source, counted, consistent=consistent), max_units)
         sent = {name: value for name, value in request.items() if name != "ProjectionExpression"}
         # A request must use all names and values that it has.
-        used = set(_PLACEHOLDER.findall(f"{sent['KeyConditionExpression']} {sent.get('FilterExpression', '')}"))
-        names = {name: path for name, path in sent.pop("ExpressionAttributeNames", {}).items() if name in used}
-        sent |= _given(
-            ExpressionAttributeNames=names, ExpressionAttributeValues=given_item(values or {})
+        used = set(
+            _PLACEHOLDER.findall(f"{sent['KeyConditionExpression']} {sent.get('FilterExpression', '')}")
         )
+        names = {
+            name: path for name, path in sent.pop("ExpressionAttributeNames", {}).items() if name in used
+        }
+        sent |= _given(ExpressionAttributeNames=names, ExpressionAttributeValues=given_item(values or {}))
         answer = self._connection.clients.dynamodb.query(
             **sent, Select="COUNT", Limit=counted, ReturnConsumedCapacity="TOTAL"
         )
@@ -240,13 +243,15 @@ class Reading:
         def proceed(last: Item) -> Json:
             if all(name in last for name in names):
                 return {"next": {name: last[name] for name in names}}
-            return {"note": "Ask again with a smaller limit: the projection lacks the key, so no `next` fits."}
+            return {
+                "note": "Ask again with a smaller limit: the projection lacks the key, so no `next` fits."
+            }
 
         return answers.bounded(about, "items", items, self._connection.bytes_max, proceed)
 
     def partiql(
         self,
-        statement: Annotated[str, Field(description="SELECT … FROM \"table\".\"index\" WHERE pk = ?")],
+        statement: Annotated[str, Field(description='SELECT … FROM "table"."index" WHERE pk = ?')],
         parameters: Annotated[
             list[Any] | None, Field(description="The values of ?, in DynamoDB's JSON.")
         ] = None,
@@ -255,8 +260,8 @@ class Reading:
         start: Annotated[str, Field(description="`next` of the previous answer.")] = "",
         max_units: Units = estimates.UNITS_MAX,
     ) -> str:
-        """Run a PartiQL statement: a SELECT, or with --write also INSERT, UPDATE and DELETE. The plan says how it
-        reads: get, query, or scan, which pays for every item. Values are in DynamoDB's JSON."""
+        """Run a PartiQL statement: a SELECT, or with --write also INSERT, UPDATE and DELETE. The plan says
+        how it reads: get, query, or scan, which pays for every item. Values are in DynamoDB's JSON."""
         selects = _SELECT.match(statement) is not None
         if not selects and not self._connection.writes:
             raise ToolError(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from hashrange.cli.remote.clients import SERVICE_ERRORS
 from hashrange_console.entities.sampling import Entity, Use, beginning, entities_of
 from hashrange_console.items.sources import sources_of
 from hashrange_mcp import answers, estimates
@@ -26,7 +28,9 @@ class Tables:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def list_tables(self, start: Annotated[str, Field(description="`next` of the previous answer.")] = "") -> str:
+    def list_tables(
+        self, start: Annotated[str, Field(description="`next` of the previous answer.")] = ""
+    ) -> str:
         """List the tables with their keys, indexes, sizes and capacity modes. Costs nothing. Begin with this
         tool. It says which endpoint this is, and whether it may be written to."""
         dynamodb = self._connection.clients.dynamodb
@@ -48,7 +52,8 @@ class Tables:
         self,
         table: Table,
         sample_items: Annotated[
-            int, Field(ge=0, le=_ITEMS_MAX, description="How many items to read for `entities`; 0 reads none.")
+            int,
+            Field(ge=0, le=_ITEMS_MAX, description="How many items to read for `entities`; 0 reads none."),
         ] = 200,
         max_units: Annotated[float, Field(ge=0, description="The most read units to spend.")] = (
             estimates.UNITS_MAX
@@ -62,7 +67,8 @@ class Tables:
         about = _described(described, self._connection)
         sources = [*sources_of(described)]
         wanted = min(sample_items, described["ItemCount"] or sample_items)
-        units = estimates.of_page(sources[0], wanted, consistent=False) if wanted else 0.0
+        # (each segment costs half a unit at least)
+        units = estimates.of_page(sources[0], wanted, consistent=False) + _SEGMENTS / 2 if wanted else 0.0
         estimates.check(units, max_units)
         items, consumed = self._sample(table, sample_items)
         about["sample"] = {"items": len(items), "estimated_units": units, "consumed_units": consumed}
@@ -124,11 +130,14 @@ def _described(described: Json, connection: Connection) -> Json:
         for index in _indexes(described)
     ]
     dynamodb, name = connection.clients.dynamodb, described["TableName"]
-    ttl = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
-    about["time_to_live"] = ttl.get("AttributeName")
-    recovery = dynamodb.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
-    recovery = recovery.get("PointInTimeRecoveryDescription", {})
-    about["point_in_time_recovery"] = recovery.get("PointInTimeRecoveryStatus", "DISABLED")
+    # Some servers of the API know only a part of it.
+    with suppress(*SERVICE_ERRORS):
+        ttl = dynamodb.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        about["time_to_live"] = ttl.get("AttributeName")
+    with suppress(*SERVICE_ERRORS):
+        recovery = dynamodb.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+        recovery = recovery.get("PointInTimeRecoveryDescription", {})
+        about["point_in_time_recovery"] = recovery.get("PointInTimeRecoveryStatus", "DISABLED")
     about["arn"] = described["TableArn"]
     return about
 
@@ -152,9 +161,7 @@ def _capacity(described: Json) -> str:
 
 
 def _entity(entity: Entity, items: int) -> Json:
-    attributes = {
-        name: f"{types}, {share}%" for name, types, share in entity.attributes[:_ATTRIBUTES_MAX]
-    }
+    attributes = {name: f"{types}, {share}%" for name, types, share in entity.attributes[:_ATTRIBUTES_MAX]}
     return {
         "name": entity.rule.name,
         "partition": entity.rule.partition,

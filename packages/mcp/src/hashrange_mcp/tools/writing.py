@@ -34,15 +34,17 @@ class Writing:
             Field(
                 min_length=1,
                 max_length=_ACTIONS_MAX,
-                description='Actions of TransactWriteItems without TableName: {"Put": {"Item": {"pk": {"S": "a"}}, '
-                '"ConditionExpression": "attribute_not_exists(pk)"}}, {"Update": {"Key": …, "UpdateExpression": …, '
+                description='Actions of TransactWriteItems without TableName: {"Put": {"Item": {"pk": '
+                '{"S": "a"}}, '
+                '"ConditionExpression": "attribute_not_exists(pk)"}}, {"Update": {"Key": …, '
+                '"UpdateExpression": …, '
                 '"ExpressionAttributeValues": …}}, {"Delete": {"Key": …}}, {"ConditionCheck": …}.',
             ),
         ],
     ) -> str:
-        """Write items in one transaction: all actions take effect, or none. A write in a transaction costs twice
-        the units of a plain one. Give conditions, so that nothing is overwritten by mistake. Values are in
-        DynamoDB's JSON; numbers are texts with all of their digits, up to 38."""
+        """Write items in one transaction: all actions take effect, or none. A write in a transaction costs
+        twice the units of a plain one. Give conditions, so that nothing is overwritten by mistake. Values are
+        in DynamoDB's JSON; numbers are texts with all of their digits, up to 38."""
         sent = [_action(table, place, action) for place, action in enumerate(actions, 1)]
         answer = self._connection.clients.dynamodb.transact_write_items(
             TransactItems=sent, ReturnConsumedCapacity="TOTAL"
@@ -54,16 +56,17 @@ class Writing:
         model: Annotated[
             str,
             Field(
-                description="The text of a CloudFormation or SAM template (JSON or YAML), of `terraform show -json`, "
+                description="The text of a CloudFormation or SAM template (JSON or YAML), of `terraform "
+                "show -json`, "
                 "of a NoSQL Workbench model, or of the JSON of CreateTable or DescribeTable; a list of these."
             ),
         ],
         parameters: Annotated[dict[str, str] | None, Field(description="Parameters of a template.")] = None,
         dry_run: Annotated[bool, Field(description="Only show the requests, and create nothing.")] = False,
     ) -> str:
-        """Create the tables of a model, with their indexes, time to live, settings and sample items. Tables that
-        exist are left alone and named. On Amazon DynamoDB tables cost money: show the dry run to the user
-        first."""
+        """Create the tables of a model, with their indexes, time to live, settings and sample items. Tables
+        that exist are left alone and named. On Amazon DynamoDB tables cost money: show the dry run to the
+        user first."""
         dynamodb = self._connection.clients.dynamodb
         try:
             declared = read_text(
@@ -112,7 +115,9 @@ class Writing:
 def _action(table: str, place: int, action: dict[str, dict[str, Any]]) -> Json:
     """An action for boto3. Raises ToolError."""
     if len(action) != 1 or next(iter(action)) not in _KINDS:
-        raise ToolError(f"Action {place} must have one member of {', '.join(_KINDS)}; send all actions again.")
+        raise ToolError(
+            f"Action {place} must have one member of {', '.join(_KINDS)}; send all actions again."
+        )
     ((kind, members),) = action.items()
     sent: Json = {**members, "TableName": table}
     for member in ("Item", "Key", "ExpressionAttributeValues"):
