@@ -83,7 +83,8 @@ def command(
     from hashrange_mcp.connection import connected
     from hashrange_mcp.server import server_of
 
-    server = server_of(connected(endpoint_url, region, writes=write, bytes_max=answer_size))
+    connection_ = connected(endpoint_url, region, writes=write, bytes_max=answer_size)
+    server = server_of(connection_, logs=http is not None)
     if http is None:
         server.run("stdio")
     else:

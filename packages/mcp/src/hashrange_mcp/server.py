@@ -35,8 +35,8 @@ _READS: Final = "Nothing can be written: the tools were started without --write.
 Tool = Callable[..., str]
 
 
-def server_of(connection: Connection) -> MCPServer[Any]:
-    """The MCP server over an endpoint."""
+def server_of(connection: Connection, *, logs: bool = False) -> MCPServer[Any]:
+    """The MCP server over an endpoint. `logs`: it logs requests on stderr, and when it listens."""
     kind = "a Hashrange server, which knows the past and the costs" if connection.plane else "DynamoDB's API"
     server: MCPServer[Any] = MCPServer(
         "hashrange",
@@ -45,7 +45,7 @@ def server_of(connection: Connection) -> MCPServer[Any]:
         instructions=_INSTRUCTIONS.format(
             server=connection.server, kind=kind, writes=_WRITES if connection.writes else _READS
         ),
-        log_level="WARNING",
+        log_level="INFO" if logs else "WARNING",
     )
     for tool in _reading(connection):
         writes = tool.__name__ == "partiql" and connection.writes

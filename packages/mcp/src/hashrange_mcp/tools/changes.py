@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -46,7 +45,7 @@ class Changes:
                 "StreamSpecification), or read the table with scan."
             )
         positions = dict(after or {})
-        newest: deque[Json] = deque(maxlen=limit)
+        newest: list[tuple[int, Json]] = []
         pages = _PAGES_MAX
         # The newest shards come last, and those are read first.
         for shard in reversed(self._shards(arn)):
@@ -56,8 +55,9 @@ class Changes:
             newest.extend(found)
             if last:
                 positions[shard] = last
-        shown = sorted(newest, key=lambda change: change["time"], reverse=True)
-        about: Json = {"positions": positions}
+        newest.sort(key=lambda numbered: numbered[0], reverse=True)
+        shown = [change for _, change in newest[:limit]]
+        about: Json = {"positions": positions, "older_not_shown": len(newest) - len(shown)}
         if pages <= 0:
             about["note"] = (
                 "There are more changes than one call reads: send `positions` as `after` to go on."
@@ -78,9 +78,9 @@ class Changes:
 
     def _read(
         self, arn: str, shard: str, after: str | None, pages: int
-    ) -> tuple[list[Json], str | None, int]:
-        """The changes of a shard after a sequence number, the last sequence number, and how many pages may
-        still be read."""
+    ) -> tuple[list[tuple[int, Json]], str | None, int]:
+        """The changes of a shard after a sequence number, each with its own, the last sequence number, and
+        how many pages may still be read."""
         streams = self._connection.clients.streams
         start = (
             {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
@@ -88,13 +88,13 @@ class Changes:
             else {"ShardIteratorType": "TRIM_HORIZON"}
         )
         iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard, **start)["ShardIterator"]
-        found: list[Json] = []
+        found: list[tuple[int, Json]] = []
         empty = 0
         while iterator is not None and pages > 0 and empty < 2:
             page = streams.get_records(ShardIterator=iterator, Limit=_PAGE_RECORDS)
             pages -= 1
             empty = 0 if page["Records"] else empty + 1
-            found += [_change(record) for record in page["Records"]]
+            found += [(int(one["dynamodb"]["SequenceNumber"]), _change(one)) for one in page["Records"]]
             after = page["Records"][-1]["dynamodb"]["SequenceNumber"] if page["Records"] else after
             iterator = page.get("NextShardIterator")
         return found, after, pages
