@@ -160,7 +160,7 @@ def test_costs_and_larger_loads_follow_from_what_was_counted(
             "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},
         }
     )
-    by_stdio.ask("what_if")  # (from now on the keys are counted)
+    by_stdio.text("what_if")  # (from now on the keys are counted)
     # (so that all requests are in one minute)
     _clock(server, "freeze")
     values = {":n": {"N": "1"}}
@@ -181,7 +181,7 @@ def test_costs_and_larger_loads_follow_from_what_was_counted(
     place = next(one for one in more["places"] if one["table"] == "busy")
     assert "provisioned capacity: 5 write units a second" in place["passes"]
     hot = [key for key in more["busiest_keys"]["keys"] if key["table"] == "busy"]
-    assert (hot[0]["key"], hot[0]["write_units_a_second"]) == ({"S": "hot"}, 2_000.0)
+    assert (hot[0]["key"], hot[0]["write_units_a_second"]) == ({"pk": {"S": "hot"}}, 2_000.0)
     assert [key["throttled"] for key in hot[:2]] == [True, False]
     assert {plan["plan"] for plan in more["plans"]} >= {"on demand", "provisioned, fixed"}
     assert "us-east-1" in by_stdio.refused("costs", region="moon-1")
@@ -207,6 +207,12 @@ def test_the_smallest_policy_allows_what_was_counted(clients: Clients, by_stdio:
         (f"{arn}/index/by-kind", "dynamodb:Query"),
     }
     assert "Nothing is counted" in by_stdio.refused("suggest_policy", caller="nobody")
+    clients.dynamodb.create_table(**table_of("kept", "pk"))
+    clients.dynamodb.put_item(TableName="kept", Item={"pk": {"S": "a"}})
+    clients.dynamodb.delete_table(TableName="asked")
+    again = by_stdio.ask("suggest_policy")
+    assert not [one for one in again["policy"]["Statement"] if arn in one["Resource"]]
+    assert any("asked" in note and "is gone" in note for note in again["notes"])
 
 
 def test_a_server_that_does_not_count_says_how_to_begin() -> None:

@@ -72,8 +72,10 @@ class Money:
         """Say what so many times the counted load would cost and where it would be throttled: on demand,
         provisioned with auto scaling (replayed minute by minute), fixed and reserved; which tables and
         indexes pass their capacity, and whether the busiest partition keys pass the limit of a partition.
-        Call it while the program runs: keys are counted from the first call on."""
+        Keys are counted for two minutes after a call: call it, let the program run for a minute, and call it
+        again."""
         counted, place = self._counted(region)
+        busiest = self._busiest(counted, times)
         grown = [_times(part, times) for part in counted.series]
         try:
             compared = compare(grown, place, Statement(counted, place).rates_of)
@@ -86,7 +88,7 @@ class Money:
             "minutes": told["minutes"],
             "region": told["region"],
             "plans": told["plans"],
-            "busiest_keys": self._busiest(counted, times),
+            "busiest_keys": busiest,
         }
         places = [_place(part, stored.get(part.table)) for part in grown if part.minutes]
         places.sort(key=lambda one: -len(one["passes"]))

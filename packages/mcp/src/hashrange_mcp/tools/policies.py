@@ -16,7 +16,7 @@ from hashrange_access.policies.evaluation import Attached, evaluate
 from hashrange_access.policies.linting import lint
 from hashrange_access.policies.requests import Principal, Request, principal_keys
 from hashrange_access.policies.suggesting import Uses
-from hashrange_lab.money.counts import OTHERS, Counted
+from hashrange_lab.money.counts import OTHERS, Counted, Usage
 from hashrange_mcp import answers, plane
 from hashrange_mcp.connection import Connection
 
@@ -28,6 +28,7 @@ _ACTIONS: Final = {
 }
 _STATEMENTS: Final = ("ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction")
 _READS: Final = ("PartiQLSelect",)
+_BROAD: Final = "Of {} all actions are allowed: leave those out that are not needed."
 _WRITES: Final = ("PartiQLInsert", "PartiQLUpdate", "PartiQLDelete")
 
 
@@ -78,6 +79,14 @@ class Policies:
             self._connection.bytes_max,
         )
 
+    def _described(self, table: str) -> dict[str, Any] | None:
+        """A table's description, by its full name; None if it is gone."""
+        dynamodb = self._connection.clients.dynamodb
+        try:
+            return self._connection.table(table.rpartition("/")[2])
+        except dynamodb.exceptions.ResourceNotFoundException:
+            return None
+
     def suggest_policy(
         self,
         caller: Annotated[
@@ -89,7 +98,8 @@ class Policies:
         shown = plane.counted(self._connection.admin())
         counted = msgspec.convert(shown, Counted) if shown is not None else None
         rows = [row for row in counted.rows if caller in ("", row.caller)] if counted is not None else []
-        rows = [row for row in rows if OTHERS not in (row.table, row.operation)]
+        # (a write counts for the table, and so the rows of the indexes that it changed have no request)
+        rows = [row for row in rows if row.requests and OTHERS not in (row.table, row.operation)]
         if not rows:
             raise ToolError(
                 "Nothing is counted. Ask the user to run `hashrange costs start` and then the program; "
@@ -97,22 +107,33 @@ class Policies:
                 "caller shows the names of programs."
             )
         uses, notes = Uses(), set()
-        arns: dict[str, str] = {}
+        tables = {name: self._described(name) for name in {row.table for row in rows}}
         for row in rows:
-            if row.table not in arns:
-                arns[row.table] = self._connection.table(row.table.rpartition("/")[2])["TableArn"]
-            resource = f"{arns[row.table]}/index/{row.index}" if row.index else arns[row.table]
-            actions = _ACTIONS.get(row.operation, (row.operation,))
-            if row.operation in _STATEMENTS:
-                actions = (_READS if row.read_units else ()) + (_WRITES if row.write_units else ())
-                notes.add("Of PartiQL's writes all actions are allowed: leave those out that are not needed.")
-            if row.operation == "TransactWriteItems":
-                notes.add("Of transactions all actions are allowed: leave those out that are not needed.")
+            described = tables[row.table]
+            if described is None:
+                notes.add(f"The table {row.table} is gone, and is left out.")
+                continue
+            arn = described["TableArn"]
+            actions, note = _actions(row)
+            if "LocalSecondaryIndexes" in described and row.operation in ("Query", "Scan"):
+                note = f"If the program reads local indexes, allow {arn}/index/* for {row.operation} too."
+            notes |= {note} if note else set()
             for action in actions:
-                uses.add(f"dynamodb:{action}", resource, None)
+                uses.add(f"dynamodb:{action}", f"{arn}/index/{row.index}" if row.index else arn, None)
+        if not len(uses):
+            raise ToolError(f"{' '.join(sorted(notes))} Run the program again, and call this tool again.")
         document: dict[str, Any] = {"policy": uses.policy(), "notes": sorted(notes)}
         document["next"] = "Check it with simulate_policy, and attach it with the user's consent."
         return answers.text_of(document)
+
+
+def _actions(row: Usage) -> tuple[tuple[str, ...], str]:
+    """The actions of what was counted, and what to say of them."""
+    if row.operation in _STATEMENTS:
+        actions = (_READS if row.read_units else ()) + (_WRITES if row.write_units else ())
+        return actions, _BROAD.format("PartiQL's writes") if row.write_units else ""
+    note = _BROAD.format("transactions") if row.operation == "TransactWriteItems" else ""
+    return _ACTIONS.get(row.operation, (row.operation,)), note
 
 
 def _document(text: str) -> Any:
