@@ -273,6 +273,16 @@ $(VENV)/feast/.installed: pyproject.toml | $(BIN)/python
 # So does Haystack with pandas, a third of a gigabyte: its own tests are written for AWS.
 haystack: $(VENV)/haystack/.installed  ## Install Haystack for its own tests of vector indexes
 
+# The MCP server of AWS Labs, with an older SDK: its validation of models, run against Hashrange.
+.PHONY: awslabs
+awslabs: $(VENV)/.develop $(VENV)/awslabs/.installed  ## Validate a data model by the MCP server of AWS Labs, against Hashrange
+	$(BIN)/python -m pytest packages/mcp/tests/mcp_server/test_elsewhere.py $(PYTEST)
+
+$(VENV)/awslabs/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/awslabs
+	$(VENV)/awslabs/bin/python -m pip install --quiet awslabs.dynamodb-mcp-server==2.1.8
+	@touch $@
+
 $(VENV)/haystack/.installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/haystack
 	$(VENV)/haystack/bin/python -m pip install --quiet dynamodb-haystack==2.0.0 'moto>=5' pandas pytest pytest-asyncio --editable .

@@ -21,8 +21,8 @@ Examples:
   hashrange mcp --http 127.0.0.1:8765           by streamable HTTP, at http://127.0.0.1:8765/mcp
   hashrange mcp --skill > SKILL.md              what an agent should know of Hashrange
 
-A client starts the command itself, and speaks to it by stdin and stdout. docs/agents.md shows how to tell
-clients about it."""
+A client starts the command itself, and speaks to it by stdin and stdout. The page "Tools
+for agents" shows how to tell clients about it."""
 
 
 class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only

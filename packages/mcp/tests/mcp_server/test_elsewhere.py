@@ -105,7 +105,8 @@ ACCESS = {
     "open orders": f"{_QUERY} '#s = :s' --index-name ByStatus "
     f"""--expression-attribute-names '{{"#s": "status"}}' {_VALUES} '{{":s": {{"S": "open"}}}}'""",
     "pay an order": "update-item --table-name Shop --update-expression 'SET paid = :y' "
-    f"""--key '{{"pk": {{"S": "USER#1"}}, "sk": {{"S": "ORDER#1"}}}}' {_VALUES} '{{":y": {{"BOOL": true}}}}'""",
+    """--key '{"pk": {"S": "USER#1"}, "sk": {"S": "ORDER#1"}}' """
+    f"""{_VALUES} '{{":y": {{"BOOL": true}}}}'""",
     "an order without its user": f"""{_QUERY} 'sk = :s' {_VALUES} '{{":s": {{"S": "ORDER#1"}}}}'""",
 }
 
@@ -140,7 +141,7 @@ def test_the_server_of_aws_labs_validates_models_against_hashrange(tmp_path: Pat
             "AWS_API_MCP_WORKING_DIR": str(tmp_path),
         }
         labs = StdioServerParameters(command=program, env=variables)
-        # Both in one client, as an agent has them: theirs makes the model, ours shows what is there.
+        # Both beside each other, as an agent has them: theirs makes the model, ours shows what is there.
         with agent(labs, "legacy") as theirs, agent(command(server.endpoint)) as ours:
             answer = theirs.text("dynamodb_data_model_validation", workspace_dir=str(tmp_path))
             assert "Transform DynamoDB Access Pattern Validation Results" in answer
