@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec
 
-RINGS = {f"hashrange_{ring}" for ring in ("access", "console", "lab", "patterns", "postgres", "triggers")}
+_NAMES = ("access", "console", "lab", "mcp", "patterns", "postgres", "triggers")
+RINGS = {f"hashrange_{ring}" for ring in _NAMES}
 
 
 class Hidden:

@@ -15,10 +15,12 @@ from hashrange_mcp.values import shown_item
 
 Json = dict[str, Any]
 
-_PAGES_MAX: Final = 20
+_PAGES_MAX: Final = 50
 """The most pages that one call reads, each of at most 1,000 records and 1 MB."""
 _SHARDS_MAX: Final = 100
 _PAGE_RECORDS: Final = 1_000
+_EMPTY_MAX: Final = 5
+"""A shard that gives so many empty pages in a row is read to its end: on AWS one may be empty before it."""
 
 
 class Changes:
@@ -90,7 +92,7 @@ class Changes:
         iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard, **start)["ShardIterator"]
         found: list[tuple[int, Json]] = []
         empty = 0
-        while iterator is not None and pages > 0 and empty < 2:
+        while iterator is not None and pages > 0 and empty < _EMPTY_MAX:
             page = streams.get_records(ShardIterator=iterator, Limit=_PAGE_RECORDS)
             pages -= 1
             empty = 0 if page["Records"] else empty + 1

@@ -27,6 +27,7 @@ _NOT_COUNTING: Final = (
     "server with --costs; then send the requests of the program, and call this tool again."
 )
 _KEYS: Final = 20
+_KEY_CHARACTERS: Final = 200
 _PLACES_MAX: Final = 25
 
 
@@ -130,7 +131,7 @@ class Money:
                 {
                     "table": one["table"],
                     "index": one["index"],
-                    "key": one["key"],
+                    "key": _short(one["key"]),
                     "read_units_a_second": round(reads, 2),
                     "write_units_a_second": round(writes, 2),
                     "throttled": reads > limits.PARTITION_READ_UNITS_MAX
@@ -143,6 +144,12 @@ class Money:
             "units a second",
             "keys": keys,
         }
+
+
+def _short(key: Json) -> Json | str:
+    """A key, or its beginning as a text if it is long."""
+    text = answers.text_of(key)
+    return key if len(text) <= _KEY_CHARACTERS else f"{text[:_KEY_CHARACTERS]}…"
 
 
 def _times(part: Series, times: float) -> Series:
