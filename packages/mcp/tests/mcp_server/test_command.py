@@ -69,7 +69,7 @@ def test_each_command_of_the_skill_works(tmp_path: Path) -> None:
     # (the settings of the server and of healthcheck, so that no other server is met)
     variables = environment(HASHRANGE_PORT=str(port), HASHRANGE_ADMIN_PORT=str(free_port()))
     done = subprocess.run(
-        ["bash"], input=commands, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        ["bash"], input=commands, env=variables, cwd=tmp_path, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"N": "12.5"' in done.stdout
