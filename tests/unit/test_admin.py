@@ -31,7 +31,7 @@ from hashrange.server import ServerSettings, running
 from hashrange.server.admin import application, port
 from hashrange.server.admin import status as status_pages
 from hashrange.server.admin.port import Admin, Subject
-from hashrange.server.admin.status import TABLES_PER_PAGE
+from hashrange.server.admin.tables import TABLES_PER_PAGE
 from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
