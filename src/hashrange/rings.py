@@ -351,12 +351,12 @@ HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
-    ), ("/access-keys", "/console/access")),
-    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/console-link")),
+    ), ("/v1/access-keys", "/console/access")),
+    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/v1/console-link")),
     "lab": Home(_WITH_THE_SERVER, ("costs", "lab", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     ), (
-        "/costs", "/heat", "/lab", "/recording",
+        "/v1/costs", "/v1/heat", "/v1/lab", "/v1/recording",
         "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),

@@ -3,8 +3,9 @@
     POST /v1/data/{operation}?scope=…   a request in DynamoDB's JSON, answered in DynamoDB's JSON
 
 An error is answered as DynamoDB answers it: its status, `__type` and `message`. `scope` is the part before
-the name in the full name of a table (`/v1/tables`), where accounts or regions are separate. Requests run as on
-the data plane: in turns on the event loop, and on a thread if they take long. They are counted in /metrics.
+the name in the full name of a table (`/v1/tables`), where accounts or regions are separate. Requests run as
+on the data plane: in turns on the event loop, and on a thread if they take long. They are counted in
+/metrics.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ ENDPOINTS: Final = (
     Endpoint(
         "POST",
         "/v1/past/undo",
-        "Restore items as they were at a moment; what became of each.",
+        "Restore items as they were at a moment.",
         _undo,
         takes=Undo,
     ),

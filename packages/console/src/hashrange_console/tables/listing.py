@@ -67,7 +67,7 @@ async def page(view: View) -> Response:
 
 
 async def _overview(view: View) -> list[dict[str, Any]]:
-    """What `GET /tables` of the admin plane shows."""
+    """What `GET /v1/tables` of the admin plane shows."""
     database = subject_of(view.request).database
     tables: list[dict[str, Any]] = []
     after = ""
