@@ -20,23 +20,25 @@ PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "admin-api.md"
 _HEAD: Final = """\
 # Admin API
 
-This page lists all that programs may ask the admin plane, and the shape of each request and answer. It is made
-from the program by `python -m tools.admin_api`; `GET /v1/openapi.json` of a server is the same for programs.
+This page lists all that programs may ask the admin plane, and the shape of each request and answer. It is
+made from the program by `python -m tools.admin_api`; `GET /v1/openapi.json` of a server is the same for
+programs.
 
-The server prints the URL of its admin plane at the start; by default it is `http://127.0.0.1:8100`. Send what
-changes something as JSON with `Content-Type: application/json`. With `--admin-token` send the token,
+The server prints the URL of its admin plane when it starts; by default it is `http://127.0.0.1:8100`. Send
+the body of a request as JSON, with `Content-Type: application/json`. With `--admin-token` send the token,
 `Authorization: Bearer TOKEN`; with `--auth strict` sign the request for the service `hashrange`.
-[Open it to others](../packages/access/docs/access.md) has both, and the roles: read, write, admin.
+[Open it to others](../packages/access/docs/access.md) describes both, and the roles read, write and admin.
 
     curl http://127.0.0.1:8100/v1/clock
     curl http://127.0.0.1:8100/v1/clock -H 'Content-Type: application/json' -d '{"advance": "7d"}'
 
-An answer has the status 200. Otherwise it is `{"error": "…"}`, with the cause and the remedy. Answers under `/v1`
-may gain members, so ignore the members that you do not know; what they have now keeps its name and meaning.
+The status of an answer is 200. A refusal has another status and the body `{"error": "…"}`, with the cause and
+the remedy. Answers may gain members, so ignore the members that you do not know; a member keeps its name and
+its meaning as long as the address begins with `/v1`.
 
-`/health` and `/metrics` have no version, because load balancers and Prometheus are set to these addresses. What
-is below `/console` are pages for browsers and what their scripts ask: no part of this API, they change without
-notice.
+`/health` and `/metrics` have no version, because load balancers and Prometheus are set to these addresses.
+What is below `/console` is no part of this API, and changes without notice: pages for browsers, and what
+their scripts ask.
 """
 
 
@@ -59,9 +61,17 @@ def page() -> str:
     rows = [f"| [`{name}`](#{_anchor(name)}) | {one['x-role']} | {one['summary']} |" for name, one in asked]
     parts = [_HEAD, "\n".join(["| address | role | what it is |", "|---|---|---|", *rows]) + "\n"]
     shown: set[str] = set()
+    for shape in taken(document):
+        shapes[shape]["is_taken"] = True
     for name, operation in asked:
         parts += _described(name, operation, shapes, shown)
     return "\n".join(parts)
+
+
+def taken(document: dict[str, Any]) -> set[str]:
+    """The names of the shapes of requests."""
+    operations = [one for operations in document["paths"].values() for one in operations.values()]
+    return {name for one in operations for name in _names(one.get("requestBody"))}
 
 
 def _described(
@@ -73,7 +83,7 @@ def _described(
     if query:
         members = {one["name"]: {**one["schema"], "description": one["description"]} for one in query}
         needed = [one["name"] for one in query if one["required"]]
-        yield _members({"properties": members, "required": needed}, "query")
+        yield _members({"properties": members, "required": needed, "is_taken": True}, "query")
     bodies = [
         ("Takes", operation.get("requestBody", {}).get("content", {})),
         ("Answers", operation["responses"]["200"]["content"]),
@@ -99,10 +109,10 @@ def _members(schema: dict[str, Any], word: str) -> str:
     rows = [f"| {word} | type | what it is |", "|---|---|---|"]
     for name, member in schema["properties"].items():
         kind = _type(member)
-        if "default" in member:
-            kind += f"; without it `{json.dumps(member['default'])}`"
-        elif name not in schema["required"]:
+        if "default" not in member and name not in schema["required"]:
             kind += ", or absent"
+        elif "default" in member and "is_taken" in schema:
+            kind += f"; without it `{json.dumps(member['default'])}`"
         rows.append(f"| `{name}` | {kind} | {member.get('description', '')} |")
     return "\n".join(rows) + "\n"
 

@@ -96,6 +96,10 @@ class Endpoint:
         return self.gives is None and not f"{self.path}/".startswith("/v1/")
 
 
+JsonObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
+"""The type of a member that is an object, of which the JSON is at hand."""
+
+
 class Problem(msgspec.Struct):
     """Why a request was refused, or failed.
 

@@ -58,7 +58,7 @@ class BackupState(msgspec.Struct):
     bytes: the size of its items.
     folder: its folder on the server's machine.
     progress: which share of it is made, from 0 to 1.
-    problem: why it cannot be restored, or could not be made; "" otherwise.
+    problem: why a restore found that its files cannot be used; null otherwise.
     """
 
     id: str
@@ -70,7 +70,7 @@ class BackupState(msgspec.Struct):
     bytes: int
     folder: str
     progress: float
-    problem: str
+    problem: str | None
 
 
 class BackupStates(msgspec.Struct):

@@ -33,7 +33,7 @@ class IndexState(msgspec.Struct):
 
     name: its name.
     kind: global, local or vector.
-    status: CREATING, ACTIVE or DELETING.
+    status: CREATING, UPDATING, DELETING or ACTIVE.
     entries: how many entries it has.
     bytes: the size of its entries.
     progress: which share of it is built, from 0 to 1.
@@ -97,7 +97,7 @@ class RestoreState(msgspec.Struct):
     """
 
     source: str
-    moment: float | None
+    moment: float
     progress: float
 
 

@@ -15,7 +15,7 @@ import msgspec
 from starlette.requests import Request
 
 from hashrange.clock import show_moment
-from hashrange.server.admin.application import Endpoint, read_query, subject_of
+from hashrange.server.admin.application import Endpoint, JsonObject, read_query, subject_of
 from hashrange.server.admin.attention import Attention
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import BOUNDS_SECONDS
@@ -68,7 +68,7 @@ class HotKey(msgspec.Struct):
     table: str
     index: str
     part: int
-    key: msgspec.Raw
+    key: JsonObject
     reads: int
     writes: int
     throttles: int

@@ -42,11 +42,11 @@ class Start(msgspec.Struct, forbid_unknown_fields=True):
 class RecordingState(msgspec.Struct):
     """A recording.
 
-    state: what it does, or why it ended.
+    state: "recording", or why it ended.
     file: its file on the server's machine.
     values: kept or hashed.
     requests: how many requests are written.
-    dropped: how many requests are not, because the disk was too slow.
+    dropped: how many requests are missing, because they came faster than they could be written.
     bytes: the size of the file.
     bytes_max: the size at which it ends.
     """

@@ -21,7 +21,7 @@ class Usage(msgspec.Struct):
     table: the full name of the table.
     index: the name of the global index; "" for the table with its local indexes.
     operation: the operation.
-    caller: the tag of the program (`money.agents`).
+    caller: the tag of the program (`User-Agent`).
     requests: how many requests. One counts once for each table: for the table if it writes, for the table or
         index that it reads otherwise, so the rows of indexes that writes changed have none.
     read_units: read units.
@@ -51,7 +51,7 @@ class Pattern(msgspec.Struct):
     table: the full name of the table.
     index: the name of the index; "" for the table.
     operation: the operation.
-    text: its expressions (`observing.patterns`); "" for none.
+    text: its expressions; "" for none.
     requests: how many requests.
     read_items: how many items were read, by the requests that tell this and the next number.
     returned_items: how many items these returned.

@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from hashrange.clock import show_moment
 from hashrange.insights.contributors import Ranking
-from hashrange.server.admin.application import Endpoint, read_query, subject_of
+from hashrange.server.admin.application import Endpoint, JsonObject, read_query, subject_of
 
 _KEYS_MAX: Final = 100
 _TITLES: Final = {
@@ -41,7 +41,7 @@ class ContributorCount(msgspec.Struct):
     throttles: the throttled requests, in rankings of throttled keys; absent otherwise.
     """
 
-    key: msgspec.Raw
+    key: JsonObject
     missed_at_most: float
     units: float | msgspec.UnsetType = msgspec.UNSET
     throttles: float | msgspec.UnsetType = msgspec.UNSET
