@@ -88,7 +88,8 @@ def _described(
         ("Takes", operation.get("requestBody", {}).get("content", {})),
         ("Answers", operation["responses"]["200"]["content"]),
     ]
-    lines, waiting = [], []
+    lines: list[str] = []
+    waiting: list[str] = []
     for word, content in bodies:
         for media, body in content.items():
             is_json = media == "application/json"

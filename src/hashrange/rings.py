@@ -320,7 +320,7 @@ _PUBLIC: Final = (
     "prices.rates", "rings", "server", "server.admin.application", "server.admin.aside",
     "server.admin.attention", "server.admin.clock", "server.admin.data", "server.admin.destinations",
     "server.admin.faults", "server.admin.guard", "server.admin.port", "server.admin.roles",
-    "server.admin.status", "server.metrics", "server.run", "settings", "shapes.streams", "storage.api",
+    "server.admin.tables", "server.metrics", "server.run", "settings", "shapes.streams", "storage.api",
     "storage.capabilities", "storage.failures", "storage.features", "storage.loops", "storage.merging",
     "storage.store_copy", "tables.definitions.catalog", "tables.definitions.table",
     "tables.items.capacity", "tables.items.indexes", "tables.items.keys", "tables.items.records",
