@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -25,6 +26,9 @@ from hashrange.server.admin.port import Subject
 from hashrange.storage.memory import MemoryEngine
 from serving import serving
 from worlds import table_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request as OnlyForCheckers
 
 TOKEN = "0123456789abcdef"
 ROOT = {"keys": [{"id": "AKIDroot", "secret": "the-secret-of-root"}]}
@@ -94,10 +98,16 @@ def test_the_document_has_all_that_it_refers_to() -> None:
             assert about["description"], (name, member)
 
 
-def test_what_is_no_page_is_described_though_its_shape_is_not_declared() -> None:
-    async def answer(request):  # type: ignore[no-untyped-def]
-        pass
+async def unannotated(request):  # type: ignore[no-untyped-def]
+    return {}
 
+
+async def for_checkers(request: OnlyForCheckers) -> dict[str, Any]:
+    return {}
+
+
+@pytest.mark.parametrize("answer", [unannotated, for_checkers, partial(unannotated)])
+def test_what_is_no_page_is_described_though_its_shape_is_not_known(answer: Any) -> None:
     mine = Endpoint("GET", "/v1/mine", "Mine.", answer)
     [*_, last] = described([mine])
     assert (last.gives, last.is_page) == (None, False)

@@ -178,7 +178,8 @@ def test_what_a_web_page_could_send_is_refused(url: str) -> None:
 
 
 def test_other_paths_and_methods(url: str) -> None:
-    assert ask(url, "/nothing") == (404, {"error": "Not Found"})
+    why = "there is nothing at /clock; GET /v1 lists what there is"
+    assert ask(url, "/clock") == (404, {"error": why})
     assert ask(url, "/v1/clock", method="DELETE") == (405, {"error": "Method Not Allowed"})
 
 

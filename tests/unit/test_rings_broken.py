@@ -118,7 +118,8 @@ def use_endpoints() -> None:
         assert (refused.status, json.loads(refused.body)) == (503, {"error": why("endpoints")})
         assert ask("GET", "/sound").status == 200
         assert ask("GET", "/v1/tables").status == 200
-        assert ask("GET", "/nothing") == Answer(404, '{"error":"Not Found"}')
+        why_not = "there is nothing at /nothing; GET /v1 lists what there is"
+        assert ask("GET", "/nothing") == Answer(404, json.dumps({"error": why_not}, separators=(",", ":")))
 
 
 def use_pages() -> None:

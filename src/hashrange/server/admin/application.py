@@ -19,6 +19,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -85,7 +86,10 @@ class Endpoint:
     @property
     def gives(self) -> Any:
         """The shape of the answer, or its media type; None for a page, and where nothing is declared."""
-        declared = get_type_hints(self.answer, include_extras=True).get("return")
+        try:
+            declared = get_type_hints(self.answer, include_extras=True).get("return")
+        except (NameError, TypeError):  # (names that only type checkers import, or no function)
+            return None
         if get_origin(declared) is Annotated:
             return get_args(declared)[1]
         return None if declared is Response else declared
@@ -93,7 +97,7 @@ class Endpoint:
     @property
     def is_page(self) -> bool:
         """Whether it is no part of the API of programs."""
-        return self.gives is None and not f"{self.path}/".startswith("/v1/")
+        return not f"{self.path}/".startswith("/v1/") and self.gives is None
 
 
 JsonObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
@@ -348,6 +352,8 @@ async def _refusal(request: Request, error: Exception) -> Response:
     if status == 404 and (ring := rings().absent_at(request.url.path)) is not None:
         text = rings().why_missing(ring)
         status = 503 if ring in rings().troubles() else 404
+    elif status == 404 and text == HTTPStatus.NOT_FOUND.phrase:
+        text = f"there is nothing at {request.url.path}; GET /v1 lists what there is"
     response = json({"error": text}, status)
     response.headers.update(error.headers or {})
     return response
@@ -405,18 +411,19 @@ def described(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
     """The endpoints, and before them two that describe all."""
 
     async def contents(request: Request) -> Contents:
-        shown = [one for one in everything if not one.is_page]
         addresses = [Address(one.method, one.path, one.summary, one.needs) for one in shown]
         return Contents(__version__, addresses)
 
     async def document(request: Request) -> dict[str, Any]:
-        return description(everything)
+        # On a thread, because it takes some milliseconds.
+        return await asyncio.to_thread(description, shown)
 
     everything = (
         Endpoint("GET", "/v1", "What programs may ask the admin plane, in short.", contents),
         Endpoint("GET", "/v1/openapi.json", "The same with all shapes, as an OpenAPI document.", document),
         *endpoints,
     )
+    shown = [endpoint for endpoint in everything if not endpoint.is_page]
     return everything
 
 
