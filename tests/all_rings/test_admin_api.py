@@ -37,7 +37,7 @@ ARN = "arn:aws:kinesis:us-east-1:123456789012:stream/changes"
 TROUBLES = {
     *("AuditState", "ClockProblem", "FailingObserver", "FailingRing", "FailingUnit", "WaitingUnit"),
 }
-"""The shapes of what goes wrong, which a sound server does not send; `unit/test_admin.py` has some."""
+"""The shapes of what goes wrong, which a sound server does not send."""
 KEY = {"pk": {"S": "a"}, "sk": {"N": "1"}}
 
 

@@ -14,6 +14,7 @@ from typing import Any, Never, cast
 from unittest.mock import Mock
 from urllib.parse import urlsplit
 
+import msgspec
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -31,6 +32,7 @@ from hashrange.server import ServerSettings, running
 from hashrange.server.admin import application, port
 from hashrange.server.admin import tables as table_pages
 from hashrange.server.admin.port import Admin, Subject
+from hashrange.server.admin.status import Health
 from hashrange.server.admin.tables import TABLES_PER_PAGE
 from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
@@ -98,6 +100,7 @@ def test_health_names_the_background_work_that_fails(
         status, shown = ask(listening.url, "/health")
         _, text = ask(listening.url, "/metrics")
     assert (status, shown["status"]) == (200, "degraded")
+    assert orjson.loads(msgspec.json.encode(msgspec.convert(shown, Health))) == shown
     assert {"unit": "luck", "error": "RuntimeError: no luck"} in shown["failing"]
     assert shown["damaged_records"] == 1
     assert 'hashrange_background_failing{unit="luck"} 1' in text

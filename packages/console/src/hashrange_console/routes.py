@@ -152,7 +152,14 @@ def _endpoint(part: Part) -> Endpoint:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/console", "The console: the list of tables.", _start, role=NOBODY),
-    Endpoint("POST", "/v1/console-link", "A link to the console, for once.", _link, takes=NewLink, role=READ),
+    Endpoint(
+        "POST",
+        "/v1/console-link",
+        "Make a link to the console, which can be used once.",
+        _link,
+        takes=NewLink,
+        role=READ,
+    ),
     Endpoint("POST", "/console/logout", "End the session of the browser.", _log_out, role=NOBODY),
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static, role=NOBODY),
     *[_endpoint(part) for package in (tables, items, ask, entities, live, past) for part in package.PARTS],

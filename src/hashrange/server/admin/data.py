@@ -157,8 +157,8 @@ ENDPOINTS: Final = (
     Endpoint(
         "POST",
         "/v1/data/{operation}",
-        "The answer to a request of DynamoDB's API, both in its JSON, and so are its errors. What changes "
-        "something needs the role write.",
+        "Perform an operation of DynamoDB's API: the request, the answer and the errors are DynamoDB's. An "
+        "operation that changes something needs the role write.",
         _answer,
         takes=dict[str, Any],
         query=DataQuery,

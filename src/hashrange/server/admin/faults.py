@@ -99,7 +99,7 @@ async def _remove(request: Request) -> FaultRules:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/v1/faults", "The fault rules in force, and how often each of them fired.", _list),
-    Endpoint("POST", "/v1/faults", "Put a fault rule in force; the rules then.", _add, takes=NewFault),
-    Endpoint("DELETE", "/v1/faults", "Remove all fault rules; the rules then.", _clear),
-    Endpoint("DELETE", "/v1/faults/{number}", "Remove a fault rule; the rules then.", _remove),
+    Endpoint("POST", "/v1/faults", "Put a fault rule in force; answers with all.", _add, takes=NewFault),
+    Endpoint("DELETE", "/v1/faults", "Remove all fault rules; answers with none.", _clear),
+    Endpoint("DELETE", "/v1/faults/{number}", "Remove a fault rule; answers with the others.", _remove),
 )
