@@ -149,7 +149,7 @@ def free_port() -> int:
 def state(admin: int) -> dict[str, Any]:
     """The table as the admin plane shows it."""
     connection = http.client.HTTPConnection("127.0.0.1", admin, timeout=60)
-    connection.request("GET", "/tables")
+    connection.request("GET", "/v1/tables")
     rows = json.loads(connection.getresponse().read())["tables"]
     connection.close()
     return next((row for row in rows if row["name"] == TABLE), {})

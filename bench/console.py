@@ -72,7 +72,7 @@ class Browser:
 
     def link(self) -> str:
         """A link that opens the console in another browser."""
-        return str(orjson.loads(self._ask("POST", "/console-link", b"{}")[1])["link"])
+        return str(orjson.loads(self._ask("POST", "/v1/console-link", b"{}")[1])["link"])
 
     def page(self, path: str) -> bytes:
         """A page. Raises PageError if it is not one."""

@@ -104,7 +104,7 @@ def dumped(
     try:
         port, admin_url = _started(server)
         if is_looked_at:
-            urllib.request.urlopen(f"{admin_url}/heat", timeout=START_SECONDS_MAX).close()
+            urllib.request.urlopen(f"{admin_url}/v1/heat", timeout=START_SECONDS_MAX).close()
         encoded = prepare(port)
         _send(port, islice(cycle(encoded), WARM_UP_REQUESTS))
         _control(server, "--zero")

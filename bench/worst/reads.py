@@ -270,6 +270,6 @@ def admin_metrics(stage: Stage) -> Sequence[bytes]:
     return _admin(stage, "/metrics")
 
 
-@shape("GET /tables of the admin plane with 10,000 tables", to_admin_plane=True)
+@shape("GET /v1/tables of the admin plane with 10,000 tables", to_admin_plane=True)
 def admin_tables(stage: Stage) -> Sequence[bytes]:
-    return _admin(stage, "/tables")
+    return _admin(stage, "/v1/tables")

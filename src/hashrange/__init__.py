@@ -56,6 +56,7 @@ from typing import TYPE_CHECKING
 __all__ = ["Database", "__version__", "compiled", "form", "local", "replaced"]
 
 __version__ = "0.2.0"
+"""The version of Hashrange."""
 
 # `Database` and `local` are loaded at their first use, because many programs import only a part of the
 # package. A checker of types knows these names, and no others.

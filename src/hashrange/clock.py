@@ -16,6 +16,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, Protocol
 
+__all__ = ["Clock", "ManualClock", "SystemClock", "VirtualClock"]
+
 MOMENT_MIN: Final = 0.0
 MOMENT_MAX: Final = 253_402_300_799.0  # the end of the year 9999
 _MILLIS: Final = 1_000

@@ -43,6 +43,8 @@ from typing import Any, ClassVar, Final, Self
 
 from hashrange.limits import MESSAGE_CHARS_MAX
 
+__all__ = ["ServiceError"]
+
 _DYNAMODB: Final = "com.amazonaws.dynamodb.v20120810#"
 _SERVICE: Final = "com.amazon.coral.service#"
 _VALIDATE: Final = "com.amazon.coral.validate#"
@@ -54,7 +56,7 @@ def shown(text: str, chars_max: int) -> str:
 
 
 class ServiceError(Exception):
-    """An error answer.
+    """An error answer; the subclasses in this module have the names of the API's errors, and are as public.
 
     `message` is the text the client sees (None sends no text, as DynamoDB does for some codes);
     `members` are further members of the error's shape, in wire form. `units` are the write units that a

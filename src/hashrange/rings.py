@@ -319,8 +319,8 @@ _PUBLIC: Final = (
     "partiql.statements", "partiql.tokens", "prices", "prices.money", "prices.rates", "rings", "server",
     "server.admin.application", "server.admin.aside", "server.admin.attention", "server.admin.clock",
     "server.admin.data", "server.admin.destinations", "server.admin.faults", "server.admin.guard",
-    "server.admin.port", "server.admin.roles", "server.admin.status", "server.metrics", "server.run",
-    "settings", "shapes.streams", "storage.api", "storage.capabilities", "storage.failures",
+    "server.admin.port", "server.admin.roles", "server.admin.tables", "server.metrics",
+    "server.run", "settings", "shapes.streams", "storage.api", "storage.capabilities", "storage.failures",
     "storage.features", "storage.loops", "storage.merging", "storage.store_copy",
     "tables.definitions.catalog", "tables.definitions.table", "tables.items.capacity", "tables.items.indexes",
     "tables.items.keys", "tables.items.records", "tables.items.vectors", "tables.jobs.job_records",
@@ -352,12 +352,12 @@ HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
         "--audit-log-bytes", "--audit-log-files", "--requests-per-second-max", "--requests-burst",
-    ), ("/access-keys", "/console/access")),
-    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/console-link")),
+    ), ("/v1/access-keys", "/console/access")),
+    "console": Home(_WITH_THE_SERVER, ("console",), ("--console-banner",), ("/console", "/v1/console-link")),
     "lab": Home(_WITH_THE_SERVER, ("costs", "lab", "load", "record", "replay", "top"), (
         "--costs", "--prices", "--record", "--record-values", "--record-dir", "--record-bytes-max",
     ), (
-        "/costs", "/heat", "/lab", "/recording",
+        "/v1/costs", "/v1/heat", "/v1/lab", "/v1/recording",
         "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
     "mcp": Home(_MCP, ("mcp",)),

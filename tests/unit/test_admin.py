@@ -14,6 +14,7 @@ from typing import Any, Never, cast
 from unittest.mock import Mock
 from urllib.parse import urlsplit
 
+import msgspec
 import orjson
 import pytest
 from click.testing import CliRunner
@@ -29,9 +30,10 @@ from hashrange.database import Database, Settings
 from hashrange.protocol import Wire
 from hashrange.server import ServerSettings, running
 from hashrange.server.admin import application, port
-from hashrange.server.admin import status as status_pages
+from hashrange.server.admin import tables as table_pages
 from hashrange.server.admin.port import Admin, Subject
-from hashrange.server.admin.status import TABLES_PER_PAGE
+from hashrange.server.admin.status import Health
+from hashrange.server.admin.tables import TABLES_PER_PAGE
 from hashrange.server.frames import Frames
 from hashrange.server.plane import Plane
 from hashrange.storage.memory import MemoryEngine
@@ -98,6 +100,7 @@ def test_health_names_the_background_work_that_fails(
         status, shown = ask(listening.url, "/health")
         _, text = ask(listening.url, "/metrics")
     assert (status, shown["status"]) == (200, "degraded")
+    assert orjson.loads(msgspec.json.encode(msgspec.convert(shown, Health))) == shown
     assert {"unit": "luck", "error": "RuntimeError: no luck"} in shown["failing"]
     assert shown["damaged_records"] == 1
     assert 'hashrange_background_failing{unit="luck"} 1' in text
@@ -113,19 +116,19 @@ def test_the_clock(url: str) -> None:
         "time": "2026-01-01T00:00:00.000Z",
         "epoch_seconds": START,
     }
-    status, shown = ask(url, "/clock")
+    status, shown = ask(url, "/v1/clock")
     assert isinstance(shown.pop("ahead_seconds"), float)
     assert (status, shown) == (200, frozen)
-    status, shown = ask(url, "/clock", {"advance": "1d12h"})
+    status, shown = ask(url, "/v1/clock", {"advance": "1d12h"})
     assert (status, shown["time"], shown["frozen"]) == (200, "2026-01-02T12:00:00.000Z", True)
-    status, shown = ask(url, "/clock", {"frozen": False})
+    status, shown = ask(url, "/v1/clock", {"frozen": False})
     assert (status, shown["frozen"]) == (200, False)
     assert shown["time"] > "2026-01-02T12:00:00"
-    status, shown = ask(url, "/clock", {"set": "2020-02-29", "advance": 0.5, "frozen": True})
+    status, shown = ask(url, "/v1/clock", {"set": "2020-02-29", "advance": 0.5, "frozen": True})
     assert (status, shown["time"], shown["frozen"]) == (200, "2020-02-29T00:00:00.500Z", True)
-    status, shown = ask(url, "/clock", {"set": 1_000})
+    status, shown = ask(url, "/v1/clock", {"set": 1_000})
     assert (status, shown["time"], shown["frozen"]) == (200, "1970-01-01T00:16:40.000Z", True)
-    status, shown = ask(url, "/clock", {})
+    status, shown = ask(url, "/v1/clock", {})
     assert (status, shown["epoch_seconds"]) == (200, 1_000)
 
 
@@ -148,11 +151,11 @@ def test_the_clock(url: str) -> None:
 def test_a_wrong_change_is_refused_and_changes_nothing(
     url: str, change: object, message: str
 ) -> None:
-    status, shown = ask(url, "/clock", change)
+    status, shown = ask(url, "/v1/clock", change)
     assert status == 400
     assert list(shown) == ["error"]
     assert message in shown["error"]
-    assert ask(url, "/clock")[1]["epoch_seconds"] == START
+    assert ask(url, "/v1/clock")[1]["epoch_seconds"] == START
 
 
 def test_the_machines_clock_cannot_be_changed() -> None:
@@ -160,30 +163,31 @@ def test_the_machines_clock_cannot_be_changed() -> None:
     listening = bind_admin(0)
     with running(database, admin=listening):
         url = listening.url
-        status, shown = ask(url, "/clock")
+        status, shown = ask(url, "/v1/clock")
         assert (status, shown["virtual"], shown["frozen"], shown["ahead_seconds"]) == (200, False, False, 0.0)
         assert shown["source"] == "machine"
-        status, shown = ask(url, "/clock", {"frozen": True})
+        status, shown = ask(url, "/v1/clock", {"frozen": True})
         assert status == 409
         assert "--virtual-clock" in shown["error"]
 
 
 def test_what_a_web_page_could_send_is_refused(url: str) -> None:
     plain = {"Content-Type": "text/plain"}
-    assert ask(url, "/clock", {"advance": 5}, headers=plain)[0] == 415
-    assert ask(url, "/clock", headers={"Host": "evil.example"})[0] == 400
-    assert ask(url, "/clock", method="OPTIONS")[0] == 405
-    assert ask(url, "/clock", b" " * 70_000)[0] == 413
-    assert ask(url, "/clock")[1]["epoch_seconds"] == START
+    assert ask(url, "/v1/clock", {"advance": 5}, headers=plain)[0] == 415
+    assert ask(url, "/v1/clock", headers={"Host": "evil.example"})[0] == 400
+    assert ask(url, "/v1/clock", method="OPTIONS")[0] == 405
+    assert ask(url, "/v1/clock", b" " * 70_000)[0] == 413
+    assert ask(url, "/v1/clock")[1]["epoch_seconds"] == START
 
 
 def test_other_paths_and_methods(url: str) -> None:
-    assert ask(url, "/nothing") == (404, {"error": "Not Found"})
-    assert ask(url, "/clock", method="DELETE") == (405, {"error": "Method Not Allowed"})
+    why = "there is nothing at /clock; GET /v1 lists what there is"
+    assert ask(url, "/clock") == (404, {"error": why})
+    assert ask(url, "/v1/clock", method="DELETE") == (405, {"error": "Method Not Allowed"})
 
 
 def test_it_describes_itself(url: str) -> None:
-    status, shown = ask(url, "/")
+    status, shown = ask(url, "/v1/openapi.json")
     assert (status, shown["openapi"]) == (200, "3.1.0")
     described = {(path, method) for path, methods in shown["paths"].items() for method in methods}
     subject = Subject(Database(MemoryEngine()), *[None] * 2)  # type: ignore[arg-type]
@@ -191,11 +195,12 @@ def test_it_describes_itself(url: str) -> None:
         (getattr(route, "path", ""), method.lower())
         for route in plane_of(subject).routes
         for method in getattr(route, "methods", ())
-        if method != "HEAD"
+        if method != "HEAD" and not getattr(route, "path", "").startswith("/console")
     }
     assert described == served
+    assert {(one["path"], one["method"].lower()) for one in ask(url, "/v1")[1]["endpoints"]} == served
     assert set(shown["components"]["schemas"]["ClockChange"]["properties"]) == {"set", "advance", "frozen"}
-    [parameter] = shown["paths"]["/faults/{number}"]["delete"]["parameters"]
+    [parameter] = shown["paths"]["/v1/faults/{number}"]["delete"]["parameters"]
     assert (parameter["name"], parameter["in"], parameter["required"]) == ("number", "path", True)
 
 
@@ -214,11 +219,11 @@ def fill(database: Database, items: int) -> None:
 
 
 def test_tables(url: str, database: Database) -> None:
-    assert ask(url, "/tables") == (200, {"tables": []})
+    assert ask(url, "/v1/tables") == (200, {"tables": []})
     stream = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
     database.execute("CreateTable", CREATE | stream)
     database.execute("PutItem", {"TableName": "events", "Item": {"pk": {"S": "abc"}}})
-    (table,) = ask(url, "/tables")[1]["tables"]
+    (table,) = ask(url, "/v1/tables")[1]["tables"]
     label = table["stream"].pop("label")
     assert label.startswith("2026-01-01T")
     assert table == {
@@ -311,7 +316,7 @@ def test_an_internal_error_is_reported_without_its_details(
     monkeypatch.setattr(overview, "tables", fail)
     listening = bind_admin(0)
     with running(database, admin=listening):
-        status, shown = ask(listening.url, "/tables")
+        status, shown = ask(listening.url, "/v1/tables")
     assert (status, shown) == (500, {"error": "internal error; the server's log tells more"})
     # Written after the answer was sent, but before the server ended.
     assert "secret" in caplog.text
@@ -415,7 +420,7 @@ def test_a_draining_server_says_so(database: Database) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("path", ["/tables", "/metrics"])
+@pytest.mark.parametrize("path", ["/v1/tables", "/metrics"])
 def test_many_tables_are_shown_between_requests(
     url: str, path: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,7 +439,7 @@ def test_many_tables_are_shown_between_requests(
     shown = ask(url, path)[1]
     # No read, which holds the event loop, is of more than a page.
     assert reads == [TABLES_PER_PAGE, TABLES_PER_PAGE, 1, 0]
-    if path == "/tables":
+    if path == "/v1/tables":
         assert [table["name"] for table in shown["tables"]] == names
     else:
         assert [name for name in names if f'{{table="{name}"}}' in shown] == names
@@ -528,7 +533,7 @@ def test_a_request_may_take_its_time_and_the_next_has_a_deadline(database: Datab
 
 
 def test_the_items_that_an_import_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_pages, "ERRORS_PER_PAGE", 2)
+    monkeypatch.setattr(table_pages, "ERRORS_PER_PAGE", 2)
     (tmp_path / "bucket").mkdir()
     (tmp_path / "bucket" / "a.json").write_bytes(b'{"Item":{"other":{"S":"x"}}}\n' * 3)
     database = Database(MemoryEngine(), settings=Settings(s3_dir=str(tmp_path)))
@@ -538,7 +543,7 @@ def test_the_items_that_an_import_left_out(tmp_path: Path, monkeypatch: pytest.M
         "TableCreationParameters": CREATE,
     }
     arn = database.execute("ImportTable", request)["ImportTableDescription"]["ImportArn"]
-    path = f"/imports/{arn.rpartition('/')[2]}/errors"
+    path = f"/v1/imports/{arn.rpartition('/')[2]}/errors"
     database.settle()
     listening = bind_admin(0)
     with running(database, admin=listening):
@@ -547,5 +552,5 @@ def test_the_items_that_an_import_left_out(tmp_path: Path, monkeypatch: pytest.M
         _, rest = ask(listening.url, f"{path}?after={first['after']}")
         assert [one["itemS3Pointer"]["itemIndex"] for one in rest["errors"]] == [2]
         assert "after" not in rest
-        assert ask(listening.url, "/imports/0-0/errors") == (200, {"errors": []})
+        assert ask(listening.url, "/v1/imports/0-0/errors") == (200, {"errors": []})
     database.close()

@@ -83,7 +83,7 @@ def test_headers_are_judged_as_on_the_data_plane(url: str, headers: str, expecte
 
 
 def test_what_has_no_end_is_cut_off(url: str) -> None:
-    head = b"POST /clock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head = b"POST /v1/clock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     chunked = head + b"Transfer-Encoding: chunked\r\n\r\n"
     many = [b"x" * 10_000] * 200
     for pieces in (
@@ -102,8 +102,8 @@ def test_what_has_no_end_is_cut_off(url: str) -> None:
 
 @pytest.mark.parametrize("headers", ["", "Authorization: Bearer\r\n", f"Authorization: Bearer {TOKEN}0\r\n"])
 def test_a_guarded_plane_asks_for_its_token_on_every_path(guarded: str, headers: str) -> None:
-    paths = (("GET", "/"), ("GET", "/tables"), ("POST", "/clock"), ("POST", "/health"), ("GET", "/nothing"))
-    for method, path in paths:
+    gets, posts = ("/", "/v1", "/v1/openapi.json", "/v1/tables", "/nothing"), ("/v1/clock", "/health")
+    for method, path in (*(("GET", path) for path in gets), *(("POST", path) for path in posts)):
         assert status(guarded, f"Host: db.example\r\n{headers}", method=method, path=path) == 401
     answer = send(guarded, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     assert b'www-authenticate: Bearer realm="hashrange admin plane"' in answer
@@ -117,7 +117,7 @@ def test_a_guarded_plane_opens_for_its_token_under_any_name(guarded: str) -> Non
 
 def test_a_token_on_the_loopback_interface_opens_no_way_around_the_host() -> None:
     for url in _serve(bind_admin(0, token=TOKEN)):
-        assert status(url, "Host: localhost\r\n", path="/tables") == 401
+        assert status(url, "Host: localhost\r\n", path="/v1/tables") == 401
         assert status(url, f"Host: localhost\r\n{OPENED}") == 200
         assert status(url, f"Host: evil.example\r\n{OPENED}") == 400
 
@@ -138,13 +138,14 @@ def test_a_token_that_is_none_is_an_error(token: str) -> None:
 def test_commands_bring_the_token_of_the_environment(guarded: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plane = asking.Plane(None, guarded)
     with pytest.raises(click.ClickException, match="set HASHRANGE_ADMIN_TOKEN"):
-        asking.ask(plane, "/tables", "tables", "")
+        asking.ask(plane, "/v1/tables", "tables", "")
     monkeypatch.setenv("HASHRANGE_ADMIN_TOKEN", TOKEN)
     assert asking.ask(plane, "/health", "status", "")["status"] == "ok"
 
 
 PARTS = (
-    b"GET ", b"POST ", b"/", b"/health", b"/clock", b" HTTP/1.1", b" HTTP/1.0", b"\r\n", b"\r\n\r\n", b"\n",
+    b"GET ", b"POST ", b"/", b"/health", b"/v1/clock", b" HTTP/1.1", b" HTTP/1.0", b"\r\n", b"\r\n\r\n",
+    b"\n",
     b"Host: localhost\r\n", b"Host: x\r\n", b"Host:", b"Content-Length: 2\r\n", b"Content-Length: -1\r\n",
     b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip\r\n", b"2\r\n{}\r\n", b"0\r\n\r\n", b"{}",
     b"Content-Type: application/json\r\n", b"Expect: 100-continue\r\n", b"Upgrade: h2c\r\n", b"\xff", b"%",
@@ -176,7 +177,8 @@ def test_arbitrary_bytes_are_answered_or_refused(url: str) -> None:
 def test_silent_clients_keep_no_probe_out(url: str) -> None:
     """The admin plane closes the connection that has been idle longest, in whatever state it is."""
     place = urlsplit(url)
-    begun = [b"", b"GET /health HT", b"POST /clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"]
+    head = b"POST /v1/clock HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+    begun = [b"", b"GET /health HT", head]
     whole = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with contextlib.ExitStack() as stack:
         silent = []

@@ -92,7 +92,7 @@ def world(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) ->
 
 def post_clock(url: str, change: dict[str, Any]) -> None:
     http = HTTPConnection(urlsplit(url).netloc, timeout=30)
-    http.request("POST", "/clock", orjson.dumps(change), {"Content-Type": "application/json"})
+    http.request("POST", "/v1/clock", orjson.dumps(change), {"Content-Type": "application/json"})
     answer = http.getresponse()
     assert (answer.status, answer.read()[:1]) == (200, b"{")
     http.close()

@@ -280,10 +280,10 @@ def test_the_admin_plane_and_the_metrics_show_the_rankings(world: World) -> None
 
     listening = bind_admin(0)
     with running(world.database, admin=listening):
-        shown = orjson.loads(ask("/insights?keys=2"))["insights"]
+        shown = orjson.loads(ask("/v1/insights?keys=2"))["insights"]
         text = ask("/metrics").decode()
         with pytest.raises(HTTPError) as caught:
-            ask("/insights?keys=0")
+            ask("/v1/insights?keys=0")
         caught.value.close()
     assert caught.value.code == 400
     assert [ranking["ranking"] for ranking in shown] == [

@@ -117,8 +117,9 @@ def use_endpoints() -> None:
         refused = ask("GET", "/broken/of/it")
         assert (refused.status, json.loads(refused.body)) == (503, {"error": why("endpoints")})
         assert ask("GET", "/sound").status == 200
-        assert ask("GET", "/tables").status == 200
-        assert ask("GET", "/nothing") == Answer(404, '{"error":"Not Found"}')
+        assert ask("GET", "/v1/tables").status == 200
+        why_not = "there is nothing at /nothing; GET /v1 lists what there is"
+        assert ask("GET", "/nothing") == Answer(404, json.dumps({"error": why_not}, separators=(",", ":")))
 
 
 def use_pages() -> None:
@@ -273,14 +274,14 @@ def test_metrics_and_endpoints_of_the_wrong_form_cost_the_ring_only(outside: Pat
     members = "metrics='{parts}:metrics', endpoints='{parts}:ENDPOINTS', paths=('/{name}',)"
     put_parts(outside, "wrong", members, "metrics = lambda subject: [('x',)]\nENDPOINTS = (1,)\n")
     put_parts(outside, "sound", members, SOUND)
-    put_parts(outside, "thief", members, SOUND.replace("/sound", "/tables").replace("_total", "s_total"))
+    put_parts(outside, "thief", members, SOUND.replace("/sound", "/v1/tables").replace("_total", "s_total"))
     with serving() as ask:
         assert ask("GET", "/sound").status == 200
-        assert ask("GET", "/tables").body.startswith('{"tables"')
+        assert ask("GET", "/v1/tables").body.startswith('{"tables"')
         assert "sound_total 1" in ask("GET", "/metrics").body
         shown = {ring["ring"]: ring["error"] for ring in json.loads(ask("GET", "/health").body)["rings"]}
         assert shown.keys() == {"thief", "wrong"}
-        assert "GET /tables is an endpoint of another package" in shown["thief"]
+        assert "GET /v1/tables is an endpoint of another package" in shown["thief"]
         assert "endpoints: " in shown["wrong"]
         assert "metrics: " in shown["wrong"]
 

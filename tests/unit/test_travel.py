@@ -362,7 +362,7 @@ def test_wrong_requests_are_explained(served: tuple[str, Database, VirtualClock]
         assert as_of(url, *arguments).exit_code == 2
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(urllib.request.Request(
-            f"{url}/past/versions",
+            f"{url}/v1/past/versions",
             data=orjson.dumps({"table": "orders", "key": {"pk": {"S": "a"}}, "limit": 0}),
             headers={"Content-Type": "application/json"},
         ))

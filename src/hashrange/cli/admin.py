@@ -15,6 +15,7 @@ from hashrange.server.admin.port import HOST, Door, Subject
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hashrange.server.admin import application
     from hashrange.server.admin.application import AdminServer
     from hashrange.server.tls import Certificates
 
@@ -36,10 +37,9 @@ def bind_admin(
     return Admin(listening, load, door, certificates)
 
 
-def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
-    """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
+def core() -> list[application.Endpoint]:
+    """The endpoints that are not of rings. This imports many modules."""
     from hashrange.server.admin import (
-        application,
         backups,
         checkpoints,
         clock,
@@ -47,13 +47,21 @@ def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (i
         destinations,
         faults,
         status,
+        tables,
         travel,
     )
     from hashrange.server.admin.usage import insights
 
-    shown = (status, insights, destinations)
+    shown = (status, tables, insights, destinations)
     changed = (clock, faults, travel, backups, checkpoints, data)
-    endpoints = [endpoint for part in (*shown, *changed) for endpoint in part.ENDPOINTS]
+    return [endpoint for part in (*shown, *changed) for endpoint in part.ENDPOINTS]
+
+
+def load(subject: Subject, door: Door = Door()) -> AdminServer:  # noqa: B008 (immutable)
+    """The admin plane of a server, with all its parts. This imports many modules: see `server.admin.port`."""
+    from hashrange.server.admin import application
+
+    endpoints = core()
 
     def add(of_ring: Sequence[application.Endpoint]) -> None:
         """Add the endpoints of a ring. Raises ValueError, and what the application raises, for endpoints that

@@ -104,7 +104,7 @@ def versions(plane: Plane, table: str, key: dict[str, Any], limit: int | None) -
 
     The newest version comes first; each version shows who made it.
     """
-    _pages(plane, "/past/versions", "Versions", {"table": table, "key": key}, limit)
+    _pages(plane, "/v1/past/versions", "Versions", {"table": table, "key": key}, limit)
 
 
 @command.command("diff")
@@ -119,7 +119,7 @@ def diff(plane: Plane, table: str, since: str, until: str | None, limit: int | N
     Without UNTIL: between SINCE and now.
     """
     sent = {"table": table, "since": _fixed(plane, since), "until": until and _fixed(plane, until)}
-    _pages(plane, "/past/differences", "Differences", sent, limit)
+    _pages(plane, "/v1/past/differences", "Differences", sent, limit)
 
 
 @command.command("undo")
@@ -155,7 +155,7 @@ def undo(
     if everything:
         confirm(f"Write all items of table {table} of {plane.server} back as they were at {moment}?", yes)
     sent = {"table": table, "to": at, "keys": list(keys), "all": everything}
-    answer = ask(plane, "/past/undo", "Counts" if everything else "Undone", _START, sent)
+    answer = ask(plane, "/v1/past/undo", "Counts" if everything else "Undone", _START, sent)
     if everything:
         _line(answer["Counts"])
     for entry in answer.get("Undone", ()):
@@ -169,7 +169,7 @@ def _show_undo(plane: Plane, table: str, at: str, keys: tuple[dict[str, Any], ..
             answer = _read(plane, "GetItem", {"TableName": table, "Key": key}, at)
             _line({"Key": key, "Item": answer.get("Item")})
     else:
-        for entry in _paged(plane, "/past/differences", "Differences", {"table": table, "since": at}):
+        for entry in _paged(plane, "/v1/past/differences", "Differences", {"table": table, "since": at}):
             _line({"Key": entry["Key"], "Item": entry["Before"]})
 
 
@@ -178,7 +178,7 @@ def _fixed(plane: Plane, moment: str) -> str:
     try:
         parse_moment(moment)
     except ValueError:
-        now = float(ask(plane, "/clock", "epoch_seconds", _START)["epoch_seconds"])
+        now = float(ask(plane, "/v1/clock", "epoch_seconds", _START)["epoch_seconds"])
         try:
             return repr(parse_moment(moment, now))
         except ValueError as error:
@@ -188,7 +188,7 @@ def _fixed(plane: Plane, moment: str) -> str:
 
 def _read(plane: Plane, operation: str, request: dict[str, Any], moment: str) -> dict[str, Any]:
     sent = {"operation": operation, "request": request, "at": moment}
-    return ask(plane, "/past/read", "Answer", _START, sent)["Answer"]  # type: ignore[no-any-return]
+    return ask(plane, "/v1/past/read", "Answer", _START, sent)["Answer"]  # type: ignore[no-any-return]
 
 
 def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, limit: int | None) -> None:

@@ -58,7 +58,7 @@ def create(plane: Plane, tables: tuple[str, ...], every: bool, name: str | None,
     if every == bool(tables):
         raise click.UsageError("Name the tables to back up, or give --all.")
     if every:
-        all_tables = ask(plane, "/tables", "tables", START)["tables"]
+        all_tables = ask(plane, "/v1/tables", "tables", START)["tables"]
         tables = tuple(table["name"] for table in all_tables if table["status"] in ("ACTIVE", "UPDATING"))
     name = name or show_moment(SystemClock().now()).replace(":", ".")
     # All backups are started before the first is waited for, so that their moments are close together.
@@ -73,7 +73,7 @@ def create(plane: Plane, tables: tuple[str, ...], every: bool, name: str | None,
 
 def listed(plane: Plane) -> list[dict[str, Any]]:
     """The backups of a server, as its admin plane shows them."""
-    backups: list[dict[str, Any]] = ask(plane, "/backups", "backups", START)["backups"]
+    backups: list[dict[str, Any]] = ask(plane, "/v1/backups", "backups", START)["backups"]
     return backups
 
 
@@ -86,7 +86,7 @@ def find(plane: Plane, id_: str) -> dict[str, Any]:
 
 
 def _begin(plane: Plane, table: str, name: str) -> str:
-    answer = ask(plane, "/backups", "backup", START, {"table": table, "name": name})
+    answer = ask(plane, "/v1/backups", "backup", START, {"table": table, "name": name})
     return str(answer["backup"])
 
 

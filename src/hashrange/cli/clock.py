@@ -82,7 +82,7 @@ def resume(plane: Plane) -> None:
 
 def _ask(plane: Plane, **change: str | bool) -> dict[str, Any]:
     """The clock as the admin plane shows it, after `change` if there is one."""
-    return ask(plane, "/clock", "time", "hashrange serve --virtual-clock", change or None)
+    return ask(plane, "/v1/clock", "time", "hashrange serve --virtual-clock", change or None)
 
 
 def _tell(clock: dict[str, Any]) -> None:

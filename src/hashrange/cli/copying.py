@@ -130,7 +130,7 @@ def _checkpoint(directory: Path, plane: Plane) -> Iterator[Path]:
     from hashrange.storage.embedded.offline.directory_copy import is_same_store, remove_checkpoint
 
     try:
-        checkpoint = Path(ask(plane, "/checkpoints", "checkpoint", START, {})["checkpoint"])
+        checkpoint = Path(ask(plane, "/v1/checkpoints", "checkpoint", START, {})["checkpoint"])
     except click.ClickException as error:
         raise click.ClickException(
             f"{directory} is in use, so its server has to make a checkpoint. {error.message}"

@@ -54,7 +54,7 @@ def add(plane: Plane, rule: tuple[str, ...]) -> None:
 @plane_options
 def remove(plane: Plane, number: int) -> None:
     """Remove the rule with NUMBER."""
-    _tell(_ask(plane, f"/faults/{number}", method="DELETE"))
+    _tell(_ask(plane, f"/v1/faults/{number}", method="DELETE"))
 
 
 @command.command("clear")
@@ -65,7 +65,7 @@ def clear(plane: Plane) -> None:
 
 
 def _ask(
-    plane: Plane, path: str = "/faults", sent: object = None, method: str | None = None
+    plane: Plane, path: str = "/v1/faults", sent: object = None, method: str | None = None
 ) -> dict[str, Any]:
     return ask(plane, path, "faults", "hashrange serve", sent, method)
 

@@ -57,7 +57,7 @@ def command(
             failed = True
             continue
         request = {"backup": backup["id"], **({"table": target} if target is not None else {})}
-        answer = ask(plane, "/restores", "table", START, request)
+        answer = ask(plane, "/v1/restores", "table", START, request)
         begun.append((str(answer["table"]), backup))
     for table_name, backup in begun:
         wait(table_name, lambda table_name=table_name: _progress(plane, table_name))  # type: ignore[misc]
@@ -72,7 +72,7 @@ def command(
 
 
 def _tables(plane: Plane) -> list[dict[str, Any]]:
-    tables: list[dict[str, Any]] = ask(plane, "/tables", "tables", START)["tables"]
+    tables: list[dict[str, Any]] = ask(plane, "/v1/tables", "tables", START)["tables"]
     return tables
 
 
@@ -138,7 +138,7 @@ def _manifest(folder: Path) -> Manifest:
 def _of_folder(plane: Plane, folder: Path) -> dict[str, Any]:
     """The backup in a folder, which is copied to the server if the server does not have it."""
     manifest = _manifest(folder)
-    shown = ask(plane, "/backups", "backups", START)
+    shown = ask(plane, "/v1/backups", "backups", START)
     for backup in shown["backups"]:
         if backup["id"] == manifest.id:
             return dict(backup)

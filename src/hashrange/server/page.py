@@ -91,8 +91,8 @@ _CONSOLE: Final = (
     "it, and <code>hashrange console</code> prints another.</p>\n"
 )
 _ADMIN: Final = (
-    '<p>The admin plane answers at <a href="{url}/">{url}</a>: <a href="{url}/health">health</a>, '
-    '<a href="{url}/tables">tables</a>, <a href="{url}/metrics">metrics</a>. {who}</p>'
+    '<p>The admin plane answers at <a href="{url}/v1">{url}</a>: <a href="{url}/health">health</a>, '
+    '<a href="{url}/v1/tables">tables</a>, <a href="{url}/metrics">metrics</a>. {who}</p>'
 )
 _LOCAL: Final = "Only programs on the server's own machine can reach it."
 _GUARDED: Final = "It asks for the token of <code>--admin-token</code>."

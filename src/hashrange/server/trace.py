@@ -30,6 +30,7 @@ from hashrange.protocol import Call, Headers, Response
 from hashrange.rings import Audit
 
 LOGGER: Final = "hashrange.requests"
+"""The name of the logger that gets a line for each request, with `--log-requests`."""
 
 _log = logging.getLogger(LOGGER)
 

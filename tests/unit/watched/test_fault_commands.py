@@ -57,24 +57,24 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_the_admin_plane_lists_adds_and_removes(url: str, database: Database) -> None:
-    assert ask(url, "/faults") == (200, {"faults": []})
+    assert ask(url, "/v1/faults") == (200, {"faults": []})
     first = {"number": 1, "rule": "PutItem nth=3 throttle", "matched": 0, "fired": 0}
-    assert ask(url, "/faults", {"rule": "nth=3 PutItem throttle"}) == (200, {"faults": [first]})
+    assert ask(url, "/v1/faults", {"rule": "nth=3 PutItem throttle"}) == (200, {"faults": [first]})
     second = first | {"number": 2, "rule": "* latency seconds=0.5"}
-    assert ask(url, "/faults", {"rule": "latency seconds=0.5"}) == (200, {"faults": [first, second]})
-    assert ask(url, "/faults/1", method="DELETE") == (200, {"faults": [second]})
+    assert ask(url, "/v1/faults", {"rule": "latency seconds=0.5"}) == (200, {"faults": [first, second]})
+    assert ask(url, "/v1/faults/1", method="DELETE") == (200, {"faults": [second]})
     for number in ("1", "x", "-2"):
-        assert ask(url, f"/faults/{number}", method="DELETE") == (
+        assert ask(url, f"/v1/faults/{number}", method="DELETE") == (
             404,
             {"error": f"there is no fault {number}; there are: 2"},
         )
-    assert ask(url, "/faults", method="DELETE") == (200, {"faults": []})
+    assert ask(url, "/v1/faults", method="DELETE") == (200, {"faults": []})
     assert len(database.faults) == 0
 
 
 @pytest.mark.parametrize("body", [{"rule": "PutItem"}, {"rule": 1}, {}, {"rule": "trim", "x": 1}, []])
 def test_the_admin_plane_refuses_what_is_no_rule(url: str, database: Database, body: object) -> None:
-    status, shown = ask(url, "/faults", body)
+    status, shown = ask(url, "/v1/faults", body)
     assert (status, list(shown)) == (400, ["error"])
     assert len(database.faults) == 0
 

@@ -23,7 +23,7 @@ RING: Final = Ring(
     ),
     endpoints="hashrange_access.admin:ENDPOINTS",
     pages="hashrange_access.pages:PAGES",
-    paths=("/access-keys", "/console/access"),
+    paths=("/v1/access-keys", "/console/access"),
     parts={"judging": "hashrange_access.judging.judging:Judging"},
     testing={"policy": "hashrange_access.testing:policy"},
     forms="hashrange_access.sts.service:answered",

@@ -239,17 +239,17 @@ def test_changes_on_the_admin_plane(tmp_path: Path) -> None:
     with audited(path, "off", admin) as _:
         connection = http.client.HTTPConnection("127.0.0.1", admin.port)
         body = orjson.dumps({"rule": "PutItem nth=1 throttle"})
-        for given, path_, method in ((token, "/faults", "POST"), ("wrong", "/faults", "POST")):
+        for given, path_, method in ((token, "/v1/faults", "POST"), ("wrong", "/v1/faults", "POST")):
             headers = {"Authorization": f"Bearer {given}", "Content-Type": "application/json"}
             connection.request(method, path_, body, headers)
             connection.getresponse().read()
-        connection.request("GET", "/faults", headers={"Authorization": f"Bearer {token}"})
+        connection.request("GET", "/v1/faults", headers={"Authorization": f"Bearer {token}"})
         connection.getresponse().read()
         connection.close()
     found = [entry for entry in entries(path) if entry["event"] == "admin"]
     assert [(e["operation"], e["who"]["verified"], e["decision"], e["result"]) for e in found] == [
-        ("POST /faults", True, "allowed", 200),
-        ("POST /faults", False, "denied", 401),
+        ("POST /v1/faults", True, "allowed", 200),
+        ("POST /v1/faults", False, "denied", 401),
     ]
     assert {entry["source"] for entry in found} == {"127.0.0.1"}
     assert token not in path.read_text()

@@ -93,20 +93,20 @@ def plane(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Plane]:
 
 CREATE = table_of("events", "id")
 READS: list[tuple[str, str, Any]] = [
-    ("GET", "/tables", None),
+    ("GET", "/v1/tables", None),
     ("GET", "/metrics", None),
-    ("GET", "/imports/some/errors?after=0&more=a%20b%2Fc", None),
-    ("POST", "/data/ListTables", {}),
-    ("POST", "/data/ListTables?scope=", {}),
-    ("POST", "/console-link", {}),
+    ("GET", "/v1/imports/some/errors?after=0&more=a%20b%2Fc", None),
+    ("POST", "/v1/data/ListTables", {}),
+    ("POST", "/v1/data/ListTables?scope=", {}),
+    ("POST", "/v1/console-link", {}),
 ]
 WRITES = [
-    ("POST", "/data/CreateTable", CREATE),
-    ("POST", "/clock", {"advance": "1d"}),
-    ("POST", "/faults", {"rule": "PutItem nth=1 throttle"}),
-    ("DELETE", "/faults/1", None),
+    ("POST", "/v1/data/CreateTable", CREATE),
+    ("POST", "/v1/clock", {"advance": "1d"}),
+    ("POST", "/v1/faults", {"rule": "PutItem nth=1 throttle"}),
+    ("DELETE", "/v1/faults/1", None),
 ]
-OF_ADMINS: list[tuple[str, str, Any]] = [("POST", "/checkpoints", {})]
+OF_ADMINS: list[tuple[str, str, Any]] = [("POST", "/v1/checkpoints", {})]
 
 
 @pytest.mark.parametrize(
@@ -126,19 +126,19 @@ def test_each_role_may_do_what_it_says(plane: Plane, name: str, may: int) -> Non
                     403,
                     {"error": f"this needs the role {needed}, and yours is {role}"},
                 ), path
-            elif path == "/checkpoints":
+            elif path == "/v1/checkpoints":
                 assert status == 400, "the store is in memory"
             else:
                 assert status == 200, (path, answer)
 
 
 def test_nobody_else_gets_in(plane: Plane) -> None:
-    status, answer = plane.ask("", "GET", "/tables")
+    status, answer = plane.ask("", "GET", "/v1/tables")
     assert (status, answer["error"]) == (401, "sign the request as a user who has a role on the admin plane")
-    assert plane.ask("", "GET", "/tables", token=TOKEN)[0] == 401
-    status, answer = plane.ask("stranger", "GET", "/tables")
+    assert plane.ask("", "GET", "/v1/tables", token=TOKEN)[0] == 401
+    status, answer = plane.ask("stranger", "GET", "/v1/tables")
     assert (status, answer["error"].partition(":")[0]) == (401, "UnrecognizedClientException")
-    status, answer = plane.ask("reader", "GET", "/tables", secret="the-secret-of-boss")
+    status, answer = plane.ask("reader", "GET", "/v1/tables", secret="the-secret-of-boss")
     assert (status, answer["error"].partition(":")[0]) == (401, "InvalidSignatureException")
 
 
@@ -147,17 +147,17 @@ def test_a_signature_is_for_one_request_only(plane: Plane) -> None:
     key = Key("AKIDwriter", "the-secret-of-writer", "")
     now = SystemClock().now()
     json = {"Content-Type": "application/json"}
-    headers = json | signature_headers("POST", f"{plane.url}/clock", body, key, now)
+    headers = json | signature_headers("POST", f"{plane.url}/v1/clock", body, key, now)
     for method, path, sent in (
-        ("POST", "/clock", orjson.dumps({"advance": "2d"})),
-        ("POST", "/faults", body),
-        ("POST", "/clock?more=1", body),
-        ("DELETE", "/faults", body),
+        ("POST", "/v1/clock", orjson.dumps({"advance": "2d"})),
+        ("POST", "/v1/faults", body),
+        ("POST", "/v1/clock?more=1", body),
+        ("DELETE", "/v1/faults", body),
     ):
         assert plane.send(method, path, sent, headers)[0] == 401
-    late = json | signature_headers("POST", f"{plane.url}/clock", body, key, now - 301)
-    assert plane.send("POST", "/clock", body, late)[0] == 401
-    assert plane.send("POST", "/clock", body, headers)[0] == 200
+    late = json | signature_headers("POST", f"{plane.url}/v1/clock", body, key, now - 301)
+    assert plane.send("POST", "/v1/clock", body, late)[0] == 401
+    assert plane.send("POST", "/v1/clock", body, headers)[0] == 200
 
 
 @pytest.mark.parametrize(("service", "status"), [("hashrange", 200), ("dynamodb", 401)])
@@ -172,10 +172,10 @@ def test_it_is_what_botocore_signs(plane: Plane, service: str, status: int) -> N
 
 @pytest.mark.parametrize("plane", [(USERS, TOKEN), (WITHOUT_ROLES, TOKEN)], indirect=True)
 def test_the_token_is_an_admin(plane: Plane) -> None:
-    assert plane.ask("", "POST", "/checkpoints", {}, token=TOKEN)[0] == 400
-    assert plane.ask("root", "GET", "/tables")[0] == 200
-    assert plane.ask("nobody", "GET", "/tables")[0] == 403
-    status, answer = plane.ask("", "GET", "/tables")
+    assert plane.ask("", "POST", "/v1/checkpoints", {}, token=TOKEN)[0] == 400
+    assert plane.ask("root", "GET", "/v1/tables")[0] == 200
+    assert plane.ask("nobody", "GET", "/v1/tables")[0] == 403
+    status, answer = plane.ask("", "GET", "/v1/tables")
     assert (status, answer["error"]) == (
         401,
         "send the token of --admin-token: Authorization: Bearer TOKEN",
@@ -185,19 +185,14 @@ def test_the_token_is_an_admin(plane: Plane) -> None:
 @pytest.mark.parametrize("plane", [(None, ""), (USERS, "", "soft")], indirect=True)
 def test_without_strict_and_token_everybody_may_change_data(plane: Plane) -> None:
     for name in ("", "nobody", "stranger"):
-        assert plane.ask(name, "POST", "/clock", {"advance": "1d"})[0] == 200
+        assert plane.ask(name, "POST", "/v1/clock", {"advance": "1d"})[0] == 200
 
 
 def routes() -> list[tuple[str, str, str]]:
     """The method, the path and the role of every endpoint of the plane outside the console."""
     with Database.in_memory() as database, running(database, admin=(admin := bind_admin(0))):
-        paths = Plane(admin.url, "", database).ask("", "GET", "/")[1]["paths"]
-    return [
-        (method.upper(), re.sub(r"{\w+}", "some", path), operation["x-role"])
-        for path, methods in paths.items()
-        for method, operation in methods.items()
-        if not path.startswith("/console/") and path != "/console"
-    ]
+        endpoints = Plane(admin.url, "", database).ask("", "GET", "/v1")[1]["endpoints"]
+    return [(one["method"], re.sub(r"{\w+}", "some", one["path"]), one["role"]) for one in endpoints]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +215,7 @@ def test_strict_and_a_token_close_every_route_to_strangers(plane: Plane) -> None
 @pytest.mark.parametrize("plane", [(WITHOUT_ROLES, "", "soft")], indirect=True)
 def test_soft_gives_strangers_nothing_that_outlives_it(plane: Plane) -> None:
     of_admins = [(method, path) for method, path, role in routes() if role == "admin"]
-    assert {("POST", "/access-keys"), ("POST", "/access-keys/some/rotate")} <= {*of_admins}
+    assert {("POST", "/v1/access-keys"), ("POST", "/v1/access-keys/some/rotate")} <= {*of_admins}
     for method, path in of_admins:
         for name in ("", "stranger", "nobody"):
             status, answer = plane.ask(name, method, path, {} if method != "GET" else None)
@@ -230,22 +225,22 @@ def test_soft_gives_strangers_nothing_that_outlives_it(plane: Plane) -> None:
 
 @pytest.mark.parametrize("plane", [(None, TOKEN)], indirect=True)
 def test_a_server_without_users_knows_no_signature(plane: Plane) -> None:
-    assert plane.ask("boss", "GET", "/tables")[0] == 401
+    assert plane.ask("boss", "GET", "/v1/tables")[0] == 401
 
 
 def test_a_large_body_is_signed_and_read(plane: Plane) -> None:
-    plane.ask("boss", "POST", "/data/CreateTable", CREATE)
+    plane.ask("boss", "POST", "/v1/data/CreateTable", CREATE)
     item = {"id": {"S": "a"}, "text": {"S": "x" * 300_000}}
-    assert plane.ask("writer", "POST", "/data/PutItem", {"TableName": "events", "Item": item})[0] == 200
+    assert plane.ask("writer", "POST", "/v1/data/PutItem", {"TableName": "events", "Item": item})[0] == 200
     key = {"TableName": "events", "Key": {"id": {"S": "a"}}}
-    assert plane.ask("reader", "POST", "/data/GetItem", key)[1]["Item"] == item
+    assert plane.ask("reader", "POST", "/v1/data/GetItem", key)[1]["Item"] == item
     too_large = {"text": "x" * 17_000_000}
-    assert plane.ask("writer", "POST", "/data/PutItem", too_large)[0] == 413
+    assert plane.ask("writer", "POST", "/v1/data/PutItem", too_large)[0] == 413
 
 
 @pytest.mark.parametrize(("name", "status"), [("reader", 403), ("writer", 200)])
 def test_a_reader_gets_a_console_that_changes_nothing(plane: Plane, name: str, status: int) -> None:
-    link = plane.ask(name, "POST", "/console-link", {})[1]["link"]
+    link = plane.ask(name, "POST", "/v1/console-link", {})[1]["link"]
     cookie = {"Cookie": session_of(plane, link)}
     page = plane.send("GET", "/console", b"", cookie)
     assert page[0] == 200
@@ -269,7 +264,7 @@ def test_only_an_administrator_sees_and_changes_keys_in_the_console(plane: Plane
         return str(gate.keyring.overview()[0]["status"])
 
     for name in ("reader", "writer", "boss"):
-        cookie = {"Cookie": session_of(plane, plane.ask(name, "POST", "/console-link", {})[1]["link"])}
+        cookie = {"Cookie": session_of(plane, plane.ask(name, "POST", "/v1/console-link", {})[1]["link"])}
         page = plane.send("GET", "/console/access", b"", cookie)[1]
         assert (key.id.encode() in page, secret.encode() in page) == (name == "boss", False)
         body = orjson.dumps({"id": key.id})
@@ -285,7 +280,7 @@ def test_only_an_administrator_sees_and_changes_keys_in_the_console(plane: Plane
 
 @pytest.mark.parametrize("change", ["deleted", "another secret", "expired", "another role", "no role"])
 def test_a_session_of_the_console_ends_with_its_key(plane: Plane, change: str) -> None:
-    links = [plane.ask("writer", "POST", "/console-link", {})[1]["link"] for _ in range(2)]
+    links = [plane.ask("writer", "POST", "/v1/console-link", {})[1]["link"] for _ in range(2)]
     cookie = {"Cookie": session_of(plane, links[0])}
     assert plane.send("GET", "/console", b"", cookie)[0] == 200
     users = copy.deepcopy(USERS)
@@ -319,10 +314,10 @@ def session_of(plane: Plane, link: str) -> str:
 def test_the_description_names_the_roles() -> None:
     admin = bind_admin(0)
     with Database.in_memory() as database, running(database, admin=admin):
-        paths = Plane(admin.url, "", database).ask("", "GET", "/")[1]["paths"]
-    assert paths["/checkpoints"]["post"]["x-role"] == "admin"
-    assert paths["/past/undo"]["post"]["x-role"] == "write"
-    assert paths["/past/read"]["post"]["x-role"] == "read"
+        paths = Plane(admin.url, "", database).ask("", "GET", "/v1/openapi.json")[1]["paths"]
+    assert paths["/v1/checkpoints"]["post"]["x-role"] == "admin"
+    assert paths["/v1/past/undo"]["post"]["x-role"] == "write"
+    assert paths["/v1/past/read"]["post"]["x-role"] == "read"
 
 
 # -- Commands ----------------------------------------------------------------------------------------------
@@ -371,9 +366,9 @@ def test_the_audit_log_names_the_user(tmp_path: Path) -> None:
         audit = opened_log({"audit_log": path, "audit_log_bytes": 10**6, "audit_log_files": 1}, database)
         with running(database, admin=admin, audit=audit) as endpoint:
             plane = Plane(admin.url, endpoint, database)
-            plane.ask("writer", "POST", "/faults", {"rule": "PutItem nth=1 throttle"})
-            plane.ask("reader", "DELETE", "/faults")
-            plane.ask("boss", "DELETE", "/faults", secret="the-secret-of-writer")
+            plane.ask("writer", "POST", "/v1/faults", {"rule": "PutItem nth=1 throttle"})
+            plane.ask("reader", "DELETE", "/v1/faults")
+            plane.ask("boss", "DELETE", "/v1/faults", secret="the-secret-of-writer")
         audit.close()
     found = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     arn = "arn:aws:iam::123456789012:user/"

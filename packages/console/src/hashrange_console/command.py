@@ -14,5 +14,5 @@ def command(plane: Plane) -> None:
 
     The link works once: the browser that opens it may use the console for a day, if it uses it.
     """
-    made = ask(plane, "/console-link", "link", "hashrange serve", {})
+    made = ask(plane, "/v1/console-link", "link", "hashrange serve", {})
     click.echo(f"{plane.url}{made['link']}")

@@ -17,5 +17,5 @@ RING: Final = Ring(
     serving="hashrange_console.serving:SERVING",
     options=("--console-banner",),
     endpoints="hashrange_console.routes:ENDPOINTS",
-    paths=("/console", "/console-link"),
+    paths=("/console", "/v1/console-link"),
 )

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from hashrange import limits
 from hashrange.rings import rings
-from hashrange.server.admin.application import Endpoint, json, read_body, role_of, subject_of
+from hashrange.server.admin.application import Endpoint, json, read_json, role_of, subject_of
 from hashrange.server.admin.data import READ_ONLY
 from hashrange.server.admin.guard import BY, SIGNER
 from hashrange.server.admin.roles import ADMIN, NOBODY, READ
@@ -109,8 +109,21 @@ async def _unknown(view: View) -> Response:
     return await looks.page("problem.html", status, view=view, title="This page is not there", text=text)
 
 
-async def _link(request: Request) -> Response:
-    await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
+class NewLink(msgspec.Struct, forbid_unknown_fields=True):
+    """No parameters: an empty object."""
+
+
+class Link(msgspec.Struct):
+    """A link to the console.
+
+    link: its path and query, to be put behind the URL of the admin plane.
+    """
+
+    link: str
+
+
+async def _link(request: Request) -> Link:
+    await read_json(request, NewLink)
     subject, operator = subject_of(request), request.scope.get(SIGNER)
 
     def counts() -> bool:
@@ -120,7 +133,7 @@ async def _link(request: Request) -> Response:
 
     role = role_of(request)
     link = console(request).entry.link(read_only=role == READ, is_admin=role == ADMIN, counts=counts)
-    return json({"link": f"/console?token={link}"})
+    return Link(f"/console?token={link}")
 
 
 async def _static(request: Request) -> Response:
@@ -139,7 +152,14 @@ def _endpoint(part: Part) -> Endpoint:
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/console", "The console: the list of tables.", _start, role=NOBODY),
-    Endpoint("POST", "/console-link", "A new link, which can be used once.", _link, role=READ),
+    Endpoint(
+        "POST",
+        "/v1/console-link",
+        "Make a link to the console, which can be used once.",
+        _link,
+        takes=NewLink,
+        role=READ,
+    ),
     Endpoint("POST", "/console/logout", "End the session of the browser.", _log_out, role=NOBODY),
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static, role=NOBODY),
     *[_endpoint(part) for package in (tables, items, ask, entities, live, past) for part in package.PARTS],

@@ -163,9 +163,9 @@ def test_tables_of_every_account_and_region_are_looked_into() -> None:
             browser = opened(admin)
             scopes = [f"111111111111/{region}" for region in ("eu-west-1", "us-west-2")]
             for scope in scopes:
-                assert browser.post(f"/data/CreateTable?scope={quote(scope)}", CREATE)[0] == 200
+                assert browser.post(f"/v1/data/CreateTable?scope={quote(scope)}", CREATE)[0] == 200
                 put_one = {"TableName": "orders", "Item": EVERY_TYPE}
-                assert browser.post(f"/data/PutItem?scope={quote(scope)}", put_one)[0] == 200
+                assert browser.post(f"/v1/data/PutItem?scope={quote(scope)}", put_one)[0] == 200
             _, page = browser.ask(f"/console/find?text={quote(typed_json(KEY))}")
             assert page.count(">Item of orders<") == 2
             arn = "arn:aws:dynamodb:us-west-2:111111111111:table/orders"

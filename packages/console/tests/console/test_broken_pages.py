@@ -20,7 +20,7 @@ def test_broken_pages_cost_these_pages_only(tmp_path: Path, monkeypatch: pytest.
     # (the console makes its routes once in a process, so the server is a process of its own)
     with serving("--memory") as server:
         browser = Browser(server.admin)
-        link = browser.post("/console-link", {})[1]["link"]
+        link = browser.post("/v1/console-link", {})[1]["link"]
         assert browser.ask(link)[0] == 303
         for path in ("/console", "/console/requests", "/console/heat"):
             status, text = browser.ask(path)

@@ -89,7 +89,7 @@ def test_a_destination_says_how_many_changes_wait() -> None:
             said = text_of(browser.ask("/console/kinesis")[1])
             assert "The server has no endpoint" not in said
             assert f"music {ARN} enabling 3 " in said
-            [shown] = orjson.loads(browser.ask("/destinations")[1])["destinations"]
+            [shown] = orjson.loads(browser.ask("/v1/destinations")[1])["destinations"]
             assert (shown["table"], shown["status"], shown["waiting"]) == ("music", "ENABLING", 3)
             assert shown["oldest_waiting"].startswith("20")
             assert shown["lag_seconds"] >= 0

@@ -106,7 +106,7 @@ def test_pages_and_changes_here_are_all_that_there_are() -> None:
     paths |= {f"/console/t/{{table}}/{name}": f"/console/t/orders/{name}" for name in names}
     others = {part.path for pages in of_rings() for part in pages.parts}
     for endpoint in routes.ENDPOINTS:
-        if endpoint.path in {"/console-link", "/console/logout", "/console/{rest:path}", *others}:
+        if endpoint.path in {"/v1/console-link", "/console/logout", "/console/{rest:path}", *others}:
             continue  # (they need no session, are no page, or are of another ring)
         if endpoint.method == "POST":
             assert endpoint.path in {**CHANGES, **QUESTIONS}
@@ -133,11 +133,11 @@ def test_other_sites_may_change_nothing(orders: Database, browser: Browser) -> N
         {"Origin": "null"},
         {"Origin": "http://127.0.0.1:1"},
     ]
-    paths: dict[str, Any] = {**CHANGES, "/clock": {}, "/data/DeleteTable": {"TableName": "orders"}}
+    paths: dict[str, Any] = {**CHANGES, "/v1/clock": {}, "/v1/data/DeleteTable": {"TableName": "orders"}}
     for headers in foreign:
-        for path, body in {**paths, **QUESTIONS, "/console-link": {}}.items():
+        for path, body in {**paths, **QUESTIONS, "/v1/console-link": {}}.items():
             assert browser.ask(path, body, **headers)[0] == 403, (path, headers)
-        assert browser.ask("/faults", method="DELETE", **headers)[0] == 403
+        assert browser.ask("/v1/faults", method="DELETE", **headers)[0] == 403
     assert stored(orders) == EVERY_TYPE
     own: list[dict[str, str]] = [{"Sec_Fetch_Site": "same-origin"}, {"Origin": origin}, {}]
     for headers in own:
@@ -148,7 +148,7 @@ def test_other_sites_may_change_nothing(orders: Database, browser: Browser) -> N
 def test_a_change_needs_json(orders: Database, browser: Browser) -> None:
     for path, body in {**CHANGES, **QUESTIONS}.items():
         assert browser.ask(path, body, Content_Type="text/plain")[0] == 415
-    assert browser.ask("/data/Scan", {"TableName": "orders"}, Content_Type="text/plain")[0] == 415
+    assert browser.ask("/v1/data/Scan", {"TableName": "orders"}, Content_Type="text/plain")[0] == 415
 
 
 def test_a_read_only_console_refuses_every_change(orders: Database) -> None:
@@ -173,14 +173,15 @@ def test_a_read_only_console_refuses_every_change(orders: Database) -> None:
             "ExecuteStatement": {"Statement": "DELETE FROM orders WHERE pk='a'"},
             "BatchExecuteStatement": {},
         }.items():
-            assert browser.post(f"/data/{operation}", sent)[0] == 403, operation
-        assert browser.post("/data/Scan", {"TableName": "orders"})[0] == 200
-        assert browser.post("/data/ExecuteStatement", {"Statement": "SELECT * FROM orders"})[0] == 200
+            assert browser.post(f"/v1/data/{operation}", sent)[0] == 403, operation
+        assert browser.post("/v1/data/Scan", {"TableName": "orders"})[0] == 200
+        assert browser.post("/v1/data/ExecuteStatement", {"Statement": "SELECT * FROM orders"})[0] == 200
         own = {"Sec_Fetch_Site": "same-origin"}
-        for path, body in {"/clock": {}, "/past/undo": {"table": "orders", "to": "now", "all": True}}.items():
+        undo = {"table": "orders", "to": "now", "all": True}
+        for path, body in {"/v1/clock": {}, "/v1/past/undo": undo}.items():
             assert browser.ask(path, body, **own)[0] == 403
         # A command that uses the plane goes on as before.
-        assert browser.post("/past/undo", {"table": "orders", "to": "now", "all": True})[0] == 200
+        assert browser.post("/v1/past/undo", {"table": "orders", "to": "now", "all": True})[0] == 200
     assert stored(orders) == EVERY_TYPE
 
 
@@ -189,17 +190,17 @@ def test_a_guarded_plane_opens_its_console_to_sessions_and_to_its_token(database
     with running(database, admin=admin):
         assert Browser(admin.url).ask("/console")[0] == 401
         assert Browser(admin.url).ask("/consoles")[0] == 401
-        assert Browser(admin.url).ask("/console-link", {})[0] == 401
-        assert Browser(admin.url).ask("/data/ListTables", {})[0] == 401
+        assert Browser(admin.url).ask("/v1/console-link", {})[0] == 401
+        assert Browser(admin.url).ask("/v1/data/ListTables", {})[0] == 401
         for _ in range(2):
             other = Browser(admin.url)
             assert other.ask(f"/console?token={TOKEN}")[0] == 303
             assert other.ask("/console")[0] == 200
         browser = opened(admin)
         assert browser.ask("/console")[0] == 200
-        assert browser.ask("/tables")[0] == 401
+        assert browser.ask("/v1/tables")[0] == 401
         link = {"Authorization": f"Bearer {TOKEN}"}
-        assert Browser(admin.url).ask("/console-link", {}, **link)[0] == 200
+        assert Browser(admin.url).ask("/v1/console-link", {}, **link)[0] == 200
 
 
 def test_entries_are_forgotten_when_there_are_too_many() -> None:

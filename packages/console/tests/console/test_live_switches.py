@@ -103,7 +103,7 @@ def test_rules_do_not_meet_what_the_console_asks(orders: Database, browser: Brow
     for path in ("/console", "/console/t/orders", ITEM, "/console/t/orders/about", "/console/faults"):
         assert browser.ask(path)[0] == 200, path
     assert browser.post("/console/run", CHANGES["/console/run"])[0] == 200
-    assert browser.post("/data/Scan", {"TableName": "orders"})[0] == 200
+    assert browser.post("/v1/data/Scan", {"TableName": "orders"})[0] == 200
     assert [(armed.matched, armed.fired) for armed in orders.faults] == [(0, 0)] * 4
     with pytest.raises(ServiceError):
         orders.execute("GetItem", {"TableName": "orders", "Key": dict(KEY)})

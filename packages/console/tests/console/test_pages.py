@@ -32,15 +32,15 @@ from hashrange_console.reach import Refused, key_of
 
 def test_the_data_endpoint_answers_as_dynamodb_does(orders: Database, browser: Browser) -> None:
     sent = {"TableName": "orders", "ReturnConsumedCapacity": "TOTAL"}
-    status, answer = browser.post("/data/Scan", sent)
+    status, answer = browser.post("/v1/data/Scan", sent)
     assert (status, answer["Items"], answer["Count"]) == (200, [EVERY_TYPE], 1)
     assert answer["ConsumedCapacity"]["CapacityUnits"] > 0
-    status, answer = browser.post("/data/Scan", {"TableName": "nothing"})
+    status, answer = browser.post("/v1/data/Scan", {"TableName": "nothing"})
     assert status == 400
     assert answer["__type"].endswith("#ResourceNotFoundException")
-    assert browser.post("/data/Unknown", {})[1]["__type"].endswith("#UnknownOperationException")
-    assert browser.post("/data/Scan", [])[1]["__type"].endswith("#SerializationException")
-    assert browser.post("/data/PutItem", {"TableName": "orders", "Item": EVERY_TYPE}) == (200, {})
+    assert browser.post("/v1/data/Unknown", {})[1]["__type"].endswith("#UnknownOperationException")
+    assert browser.post("/v1/data/Scan", [])[1]["__type"].endswith("#SerializationException")
+    assert browser.post("/v1/data/PutItem", {"TableName": "orders", "Item": EVERY_TYPE}) == (200, {})
 
 
 def test_an_unknown_address_is_a_page_that_leads_on(orders: Database, browser: Browser) -> None:
@@ -65,8 +65,8 @@ def test_the_data_endpoint_reads_the_tables_of_a_scope() -> None:
         with running(database, admin=admin):
             browser = opened(admin)
             scope = "111111111111/eu-west-1"
-            assert browser.post(f"/data/CreateTable?scope={quote(scope)}", CREATE)[0] == 200
-            assert browser.post("/data/DescribeTable", {"TableName": "orders"})[0] == 400
+            assert browser.post(f"/v1/data/CreateTable?scope={quote(scope)}", CREATE)[0] == 200
+            assert browser.post("/v1/data/DescribeTable", {"TableName": "orders"})[0] == 400
             _, text = browser.ask("/console")
             hrefs = re.findall(r'href="(/console/t/[^"]+)"', text)
             assert len(hrefs) == 2

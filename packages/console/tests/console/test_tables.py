@@ -362,7 +362,7 @@ def test_what_is_no_scope_is_refused(orders: Database, browser: Browser) -> None
         for path in (ABOUT, "/console/new-table", "/console/t/orders"):
             status, text = browser.ask(f"{path}?scope={quote(scope)}")
             assert (status, "is not ACCOUNT/REGION" in text) == (400, True)
-        answer = browser.post(f"/data/ListTables?scope={quote(scope)}", {})[1]
+        answer = browser.post(f"/v1/data/ListTables?scope={quote(scope)}", {})[1]
         assert answer["__type"].endswith("#ValidationException")
 
 
@@ -373,13 +373,13 @@ def test_without_a_scope_the_servers_own_account_and_region_are_meant(separate: 
         admin = bind_admin(0)
         with running(database, admin=admin, region="eu-north-1", account_id="222222222222"):
             browser = opened(admin)
-            assert browser.post("/data/CreateTable", CREATE)[0] == 200
+            assert browser.post("/v1/data/CreateTable", CREATE)[0] == 200
             arn = "arn:aws:dynamodb:eu-north-1:222222222222:table/orders"
             assert arn in said(browser)
             assert ('region_name="eu-north-1"' in said(browser)) == separate
             recovery = {"PointInTimeRecoveryEnabled": True}
             sent = {"TableName": "orders", "PointInTimeRecoverySpecification": recovery}
-            assert browser.post("/data/UpdateContinuousBackups", sent)[0] == 200
+            assert browser.post("/v1/data/UpdateContinuousBackups", sent)[0] == 200
             assert browser.ask("/console/t/orders?at=now")[0] == 200
             _, text = browser.ask("/console")
             hrefs = re.findall(r'href="(/console/t/[^"]+)"', text)
@@ -390,9 +390,9 @@ def test_without_a_scope_the_servers_own_account_and_region_are_meant(separate: 
 
 
 def test_requests_of_the_plane_are_counted_in_the_metrics(orders: Database, browser: Browser) -> None:
-    browser.post("/data/Scan", {"TableName": "orders"})
-    browser.post("/data/Scan", {"TableName": "nothing"})
-    browser.post("/data/NoSuchThing", {})
+    browser.post("/v1/data/Scan", {"TableName": "orders"})
+    browser.post("/v1/data/Scan", {"TableName": "nothing"})
+    browser.post("/v1/data/NoSuchThing", {})
     browser.ask("/console/t/orders")
     _, text = browser.ask("/metrics")
     assert 'hashrange_requests_total{operation="Scan",status="200",error=""} 2' in text

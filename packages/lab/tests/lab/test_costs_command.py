@@ -1,4 +1,4 @@
-"""`hashrange costs`, the options of `hashrange serve`, and the admin plane's /costs."""
+"""`hashrange costs`, the options of `hashrange serve`, and the admin plane's /v1/costs."""
 
 from __future__ import annotations
 
@@ -214,17 +214,17 @@ def test_the_prices_and_their_sources() -> None:
 
 
 def test_the_admin_plane(url: str, database: Database) -> None:
-    assert ask(url, "/costs") == (200, {"costs": None})
-    status, shown = ask(url, "/costs", {"record": True})
+    assert ask(url, "/v1/costs") == (200, {"costs": None})
+    status, shown = ask(url, "/v1/costs", {"record": True})
     assert (status, shown["costs"]["rows"]) == (200, [])
     spend(database, 1)
-    shown = ask(url, "/costs")[1]["costs"]
+    shown = ask(url, "/v1/costs")[1]["costs"]
     assert (shown["since"], shown["region"]) == (START, "us-east-1")
     assert [(row["operation"], row["requests"]) for row in shown["rows"]] == [("PutItem", 1), ("Scan", 1)]
     assert shown["series"] == [{"table": "orders", "index": "", "minutes": [[int(START), 0.5, 1.0, 0]]}]
-    assert ask(url, "/costs", {"record": True, "reset": True})[1]["costs"]["rows"] == []
-    assert ask(url, "/costs", {"record": False}) == (200, {"costs": None})
-    assert ask(url, "/costs", {"begin": True})[0] == 400
+    assert ask(url, "/v1/costs", {"record": True, "reset": True})[1]["costs"]["rows"] == []
+    assert ask(url, "/v1/costs", {"record": False}) == (200, {"costs": None})
+    assert ask(url, "/v1/costs", {"begin": True})[0] == 400
 
 
 @pytest.fixture

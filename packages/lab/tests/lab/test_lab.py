@@ -145,15 +145,15 @@ def test_the_admin_plane_turns_it_on_and_metrics_count(database: Database) -> No
             aws_secret_access_key="any",
         )
         create(client, write=1)
-        assert ask(url, "/lab")[1]["throttle"] is False
+        assert ask(url, "/v1/lab")[1]["throttle"] is False
         assert "ThrottleEvents" not in metrics(url)
-        status, shown = ask(url, "/lab/throttling", {"throttle": True, "table": "orders"})
+        status, shown = ask(url, "/v1/lab/throttling", {"throttle": True, "table": "orders"})
         assert (status, shown["tables"]) == (200, {"orders": True})
         put(client)
         with pytest.raises(client.exceptions.ProvisionedThroughputExceededException):
             put(client)
         client.close()
-        [resource] = ask(url, "/lab")[1]["resources"]
+        [resource] = ask(url, "/v1/lab")[1]["resources"]
         assert resource["consumed_write_units"] == 1.0
         counted = resource["throttled_writes"]["ProvisionedThroughputExceeded"]
         assert counted > 0
@@ -167,12 +167,12 @@ def test_the_admin_plane_turns_it_on_and_metrics_count(database: Database) -> No
             f'hashrange_ThrottledRequests{{table="orders",operation="PutItem"}} {counted}',
             f"hashrange_partitions{labels} 1",
         }
-        assert ask(url, "/lab/throttling", {"throttle": None, "table": "orders"})[1]["tables"] == {}
-        shown = ask(url, "/lab/eventual", {"seconds": 2, "seed": "7"})[1]
+        assert ask(url, "/v1/lab/throttling", {"throttle": None, "table": "orders"})[1]["tables"] == {}
+        shown = ask(url, "/v1/lab/eventual", {"seconds": 2, "seed": "7"})[1]
         assert shown["eventual"] == {"seconds": 2.0, "seed": "7", "monotonic": False}
-        assert ask(url, "/lab/eventual", {"seconds": -1})[0] == 400
+        assert ask(url, "/v1/lab/eventual", {"seconds": -1})[0] == 400
         assert database.lab.eventual.seconds == 2
-        ask(url, "/lab/eventual", {"seconds": 0})
+        ask(url, "/v1/lab/eventual", {"seconds": 0})
         assert database.observers.active is None
 
 
@@ -206,13 +206,13 @@ def test_the_admin_plane_shows_the_heat_of_partitions(database: Database) -> Non
             aws_secret_access_key="any",
         )
         client.create_table(**table_of("orders", "pk"))
-        assert ask(url, "/lab/partitions?table=orders")[0] == 404
+        assert ask(url, "/v1/lab/partitions?table=orders")[0] == 404
         database.lab.throttling.set(True)
         for _ in range(3):
             put(client)
         client.get_item(TableName="orders", Key={"pk": {"S": "0"}}, ConsistentRead=True)
         client.close()
-        status, shown = ask(url, "/lab/partitions?table=orders")
+        status, shown = ask(url, "/v1/lab/partitions?table=orders")
     assert status == 200
     parts = shown["partitions"]
     assert len(parts) == 4

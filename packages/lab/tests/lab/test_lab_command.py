@@ -70,4 +70,4 @@ def test_it_shows_what_was_used(database: Database, url: str) -> None:
     parts = orjson.loads(lab(url, "partitions", "orders", "--format", "json").stdout)["partitions"]
     assert sum(part["consumed_write_units"] for part in parts) == 1
     missing = lab(url, "partitions", "absent")
-    assert (missing.exit_code, "GET /lab lists those" in missing.output) == (1, True)
+    assert (missing.exit_code, "GET /v1/lab lists those" in missing.output) == (1, True)

@@ -13,13 +13,13 @@ from hashrange.clock import parse_moment
 Json = dict[str, Any]
 
 _START: Final = "hashrange serve"
-_PAST_READ: Final = "/past/read"
-_PAST_VERSIONS: Final = "/past/versions"
-_PAST_DIFFERENCES: Final = "/past/differences"
-_PAST_UNDO: Final = "/past/undo"
-_CLOCK: Final = "/clock"
-_COSTS: Final = "/costs"
-_HEAT: Final = "/heat"
+_PAST_READ: Final = "/v1/past/read"
+_PAST_VERSIONS: Final = "/v1/past/versions"
+_PAST_DIFFERENCES: Final = "/v1/past/differences"
+_PAST_UNDO: Final = "/v1/past/undo"
+_CLOCK: Final = "/v1/clock"
+_COSTS: Final = "/v1/costs"
+_HEAT: Final = "/v1/heat"
 
 
 def now(plane: Plane) -> float:

@@ -59,6 +59,7 @@ from hashrange_postgres.writer import Writer
 T = TypeVar("T")
 
 CACHE_BYTES: Final = 256 * 1024 * 1024
+"""The most memory that the cache of records takes, unless it is given another size."""
 ANSWER_SECONDS: Final = 20.0
 """How long PostgreSQL may take to confirm a commit, or to answer a read."""
 _SLOW_SHARE: Final = 1 / 8

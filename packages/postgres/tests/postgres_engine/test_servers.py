@@ -100,7 +100,8 @@ def test_servers_whose_clocks_are_wrong_agree_on_the_time(postgres_url: str, sch
             stack.enter_context(serving(*options(postgres_url, schema), ahead_seconds=seconds))
             for seconds in (-600, 600)
         ]
-        clocks = [orjson.loads(urllib.request.urlopen(f"{server.admin}/clock").read()) for server in servers]
+        urls = [f"{server.admin}/v1/clock" for server in servers]
+        clocks = [orjson.loads(urllib.request.urlopen(url).read()) for url in urls]
         now = time.time()
         assert all(abs(clock["epoch_seconds"] - now) < 60 for clock in clocks)
         assert all(clock["source"] == "postgresql" for clock in clocks)

@@ -26,6 +26,7 @@ from hashrange.cli.remote.clients import Clients, error_code
 _log = logging.getLogger("hashrange_triggers")
 
 DEFAULT_TABLE: Final = "hashrange-trigger-checkpoints"
+"""The table in which a trigger stores how far it is, unless it is given another."""
 _SEQUENCE_DIGITS: Final = 40
 
 

@@ -22,6 +22,7 @@ from hashrange.interchange.item_texts import from_boto3
 
 Record = dict[str, Any]
 Event = dict[str, list[Record]]
+"""The event that the function of a trigger gets: {"Records": […]}, as on AWS Lambda."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,8 +167,8 @@ _PORT_MAX: Final = 65_535
 @option(
     "--console-read-only",
     is_flag=True,
-    help="Refuse every change in the web console, and writes to the admin plane's /data. Other endpoints of "
-    "the admin plane go on as before.",
+    help="Refuse every change in the web console, and writes to the admin plane's /v1/data. Other endpoints "
+    "of the admin plane go on as before.",
 )
 @option(
     "--virtual-clock",

@@ -5,11 +5,12 @@
     guard        who may use the admin plane
     roles        who may do what on the admin plane
     aside        work of endpoints that may take long, on a thread
-    status       GET /health, /tables and /metrics
+    status       GET /health and /metrics
+    tables       GET /v1/tables
     attention    whether somebody looks at what is counted
-    usage        GET /insights: the keys that are used most
-    clock        GET and POST /clock
-    faults       GET, POST and DELETE /faults
+    usage        GET /v1/insights: the keys that are used most
+    clock        GET and POST /v1/clock
+    faults       GET, POST and DELETE /v1/faults
     travel       the past of tables
     backups      backups, for `hashrange backup` and `hashrange restore`
     data         DynamoDB's operations

@@ -1,8 +1,10 @@
-"""The admin plane as an application: the mounted endpoints, and a list of them at `GET /`, as OpenAPI.
+"""The admin plane as an application: the mounted endpoints, and what they are: `GET /v1`, and as OpenAPI.
 
-Errors are `{"error": "…"}`. `server.admin.guard` first checks whether a request is allowed. Requests that a
-web page makes a browser send are refused there by the Host header (DNS rebinding), and here because a JSON
-content type is required (a cross-origin request with this type needs a preflight, which is not answered).
+An endpoint declares the shapes of what it takes and answers as classes of msgspec, and its answer is encoded
+from such a class. Errors are `{"error": "…"}`. `server.admin.guard` first checks whether a request is
+allowed. Requests that a web page makes a browser send are refused there by the Host header (DNS rebinding),
+and here because a JSON content type is required (a cross-origin request with this type needs a preflight,
+which is not answered).
 
 It is loaded at the first connection to the port (`server.admin.port`). It runs on the data plane's event
 loop, so no endpoint may take long there. Refuses to know DynamoDB's API, and the list of endpoints.
@@ -12,11 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import re
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from http import HTTPStatus
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import orjson
@@ -54,22 +58,85 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A method on a path: `summary` describes it, `takes` is the class of its JSON body, if it has one.
-    `role` is the least that who asks needs for it (`roles.NOBODY`: everybody may ask); "" is that of
-    the method: read for a GET, otherwise write.
+    """A method on a path. The paths of all that programs may use begin with /v1.
+
+    summary: what it is for, or what the answer is.
+    answer: makes the answer, whose shape its annotation declares: a class of msgspec is encoded as JSON.
+        Annotated[Response, SHAPE] is a ready answer of this shape, or of a media type, such as "text/plain".
+        A plain Response is a page.
+    takes: the class of the JSON body, if the endpoint has one.
+    query: the class of the query, if the endpoint has one.
+    role: the least role that who asks needs for it (`roles.NOBODY`: everybody may ask); "" is that of the
+        method: read for a GET, otherwise write.
     """
 
     method: str
     path: str
     summary: str
-    answer: Callable[[Request], Awaitable[Response]]
+    answer: Callable[[Request], Awaitable[Any]]
     takes: type | None = None
+    query: type | None = None
     role: str = ""
 
     @property
     def needs(self) -> str:
         """The role."""
         return self.role or (READ if self.method == "GET" else WRITE)
+
+    @property
+    def gives(self) -> Any:
+        """The shape of the answer, or its media type; None for a page, and where nothing is declared."""
+        try:
+            declared = get_type_hints(self.answer, include_extras=True).get("return")
+        except (NameError, TypeError):  # (names that only type checkers import, or no function)
+            return None
+        if get_origin(declared) is Annotated:
+            return get_args(declared)[1]
+        return None if declared is Response else declared
+
+    @property
+    def is_page(self) -> bool:
+        """Whether it is no part of the API of programs."""
+        return not f"{self.path}/".startswith("/v1/") and self.gives is None
+
+
+JsonObject = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
+"""The type of a member that is an object, of which the JSON is at hand."""
+
+
+class Problem(msgspec.Struct):
+    """Why a request was refused, or failed.
+
+    error: the cause and the remedy.
+    """
+
+    error: str
+
+
+class Address(msgspec.Struct):
+    """A method on a path.
+
+    method: GET, POST or DELETE.
+    path: the path, with parts such as {id} that the caller fills in.
+    summary: what it is for.
+    role: the least role that the caller needs: none, read, write or admin.
+    """
+
+    method: str
+    path: str
+    summary: str
+    role: str
+
+
+class Contents(msgspec.Struct):
+    """What programs may ask the admin plane.
+
+    version: the version of the server.
+    endpoints: all methods on all paths, without the pages of the console.
+    """
+
+    version: str
+    endpoints: list[Address]
 
 
 class AdminServer(uvicorn.Server):
@@ -213,10 +280,7 @@ def server(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> Admin
 def application(subject: Subject, door: Door, endpoints: Sequence[Endpoint]) -> Starlette:
     """The ASGI application of the admin plane."""
 
-    async def describe(request: Request) -> Response:
-        return json(description(endpoints))
-
-    endpoints = (Endpoint("GET", "/", "This document.", describe), *endpoints)
+    endpoints = described(endpoints)
     unguarded = _routes([endpoint for endpoint in endpoints if endpoint.needs == NOBODY])
 
     def is_open(scope: Scope) -> bool:
@@ -253,7 +317,8 @@ def _by_method(methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Re
     async def answer(request: Request) -> Response:
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
         check_role(request, endpoint.needs)
-        return await endpoint.answer(request)
+        made = await endpoint.answer(request)
+        return made if isinstance(made, Response) else answered(made)
 
     return answer
 
@@ -271,8 +336,13 @@ def check_role(request: Request, needed: str) -> None:
         raise HTTPException(403, f"this needs the role {needed}, and yours is {role}")
 
 
+def answered(made: Any, status: int = 200) -> Response:
+    """The answer with an object of a declared shape as JSON."""
+    return Response(msgspec.json.encode(made), status, media_type="application/json")
+
+
 def json(value: Any, status: int = 200) -> Response:
-    """The answer with a value as JSON."""
+    """The answer with a value as JSON, which has no declared shape."""
     return Response(orjson.dumps(value), status, media_type="application/json")
 
 
@@ -282,6 +352,8 @@ async def _refusal(request: Request, error: Exception) -> Response:
     if status == 404 and (ring := rings().absent_at(request.url.path)) is not None:
         text = rings().why_missing(ring)
         status = 503 if ring in rings().troubles() else 404
+    elif status == 404 and text == HTTPStatus.NOT_FOUND.phrase:
+        text = f"there is nothing at {request.url.path}; GET /v1 lists what there is"
     response = json({"error": text}, status)
     response.headers.update(error.headers or {})
     return response
@@ -312,6 +384,14 @@ async def read_json(request: Request, shape: type[T], bytes_max: int = _BODY_BYT
         raise HTTPException(400, str(error)) from None
 
 
+def read_query(request: Request, shape: type[T]) -> T:
+    """The query of a request; what it has besides is ignored. Raises HTTPException if it is not valid."""
+    try:
+        return msgspec.convert(dict(request.query_params), shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise HTTPException(400, f"the query ?{request.url.query} is not valid: {error}") from None
+
+
 async def read_body(request: Request, bytes_max: int) -> bytes:
     """The body of a request, which must be JSON by its content type. Raises HTTPException."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -324,25 +404,63 @@ async def read_body(request: Request, bytes_max: int) -> bytes:
     return bytes(body)
 
 
+# -- The description ----------------------------------------------------------------------------------------
+
+
+def described(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+    """The endpoints, and before them two that describe all."""
+
+    async def contents(request: Request) -> Contents:
+        addresses = [Address(one.method, one.path, one.summary, one.needs) for one in shown]
+        return Contents(__version__, addresses)
+
+    async def document(request: Request) -> dict[str, Any]:
+        # On a thread, because it takes some milliseconds.
+        return await asyncio.to_thread(description, shown)
+
+    everything = (
+        Endpoint("GET", "/v1", "What programs may ask the admin plane, in short.", contents),
+        Endpoint("GET", "/v1/openapi.json", "The same with all shapes, as an OpenAPI document.", document),
+        *endpoints,
+    )
+    shown = [endpoint for endpoint in everything if not endpoint.is_page]
+    return everything
+
+
+_SCHEMAS: Final = "#/components/schemas/{name}"
+_MEMBER: Final = re.compile(r"^(\w+): (.*(?:\n {4}.*)*)\n?", re.M)
+"""A member of a class in its docstring, as those of `Endpoint`."""
+
+
 def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    """The OpenAPI document of some endpoints."""
-    bodies = [endpoint.takes for endpoint in endpoints if endpoint.takes is not None]
-    schemas, components = msgspec.json.schema_components(bodies, ref_template="#/components/schemas/{name}")
-    schema_of = dict(zip(bodies, schemas, strict=True))
+    """The OpenAPI document of some endpoints, without pages."""
+    endpoints = [endpoint for endpoint in endpoints if not endpoint.is_page]
+    shapes = [Problem, *[one for endpoint in endpoints for one in (endpoint.takes, endpoint.gives)]]
+    types = [shape for shape in shapes if shape is not None and not isinstance(shape, str)]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS)
+    known = dict(zip(types, schemas, strict=True))
+    for component in components.values():
+        _describe_members(component)
+
+    def content(shape: Any) -> dict[str, Any]:
+        """The body of a request or an answer."""
+        if isinstance(shape, str):
+            return {shape: {"schema": {"type": "string"}}}
+        return {"application/json": {"schema": known.get(shape, {})}}
+
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         operation: dict[str, Any] = {
             "summary": endpoint.summary,
             "x-role": endpoint.needs,
-            "responses": {"200": {"description": "Done."}},
+            "parameters": _parameters(endpoint),
+            "responses": {
+                "200": {"description": endpoint.summary, "content": content(endpoint.gives)},
+                "default": {"description": "Refused, or failed.", "content": content(Problem)},
+            },
         }
-        named = re.findall(r"{(\w+)}", endpoint.path)
-        if named:
-            where = {"in": "path", "required": True, "schema": {"type": "string"}}
-            operation["parameters"] = [{"name": name, **where} for name in named]
         if endpoint.takes is not None:
-            schema = schema_of[endpoint.takes]
-            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+            operation["requestBody"] = {"required": True, "content": content(endpoint.takes)}
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -350,3 +468,31 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": components},
     }
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    """The parts of the path that the caller fills in, and the members of the query."""
+    where = {"in": "path", "required": True, "schema": {"type": "string"}}
+    parameters = [{"name": name, **where} for name in re.findall(r"{(\w+)}", endpoint.path)]
+    if endpoint.query is not None:
+        [_], components = msgspec.json.schema_components([endpoint.query], ref_template=_SCHEMAS)
+        schema = components[endpoint.query.__name__]
+        _describe_members(schema)
+        for name, member in schema["properties"].items():
+            needed = name in schema["required"]
+            about = member.pop("description", "")
+            parameters.append(
+                {"name": name, "in": "query", "required": needed, "description": about, "schema": member}
+            )
+    return parameters
+
+
+def _describe_members(schema: dict[str, Any]) -> None:
+    """Move what the docstring of a class says of its members to these."""
+    text = inspect.cleandoc(schema.get("description", ""))
+    for name, about in _MEMBER.findall(text):
+        if (member := schema.get("properties", {}).get(name)) is not None:
+            member["description"] = " ".join(about.split())
+    if schema.get("properties"):
+        text = _MEMBER.sub("", text)
+    schema["description"] = " ".join(text.split())

@@ -1,6 +1,6 @@
 """Checkpoints on the admin plane, for `hashrange copy`.
 
-POST /checkpoints    the store at one moment, in a folder of the data directory, which the client removes
+POST /v1/checkpoints    the store at one moment, in a folder of the data directory, which the client removes
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 
 from hashrange.database import Database
-from hashrange.server.admin.application import Endpoint, json, read_json
+from hashrange.server.admin.application import Endpoint, read_json
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.roles import ADMIN
 from hashrange.storage.capabilities import Local
@@ -21,12 +20,21 @@ from hashrange.storage.failures import StorageError
 
 
 class Checkpoint(msgspec.Struct, forbid_unknown_fields=True):
-    """A checkpoint, which takes no parameters."""
+    """No parameters: an empty object."""
 
 
-async def _make(request: Request) -> Response:
+class CheckpointMade(msgspec.Struct):
+    """The checkpoint.
+
+    checkpoint: its folder on the server's machine, which the client removes.
+    """
+
+    checkpoint: str
+
+
+async def _make(request: Request) -> CheckpointMade:
     await read_json(request, Checkpoint)
-    return json({"checkpoint": await aside(request, _checkpoint)})
+    return CheckpointMade(await aside(request, _checkpoint))
 
 
 def _checkpoint(database: Database) -> str:
@@ -42,8 +50,8 @@ def _checkpoint(database: Database) -> str:
 ENDPOINTS: Final = (
     Endpoint(
         "POST",
-        "/checkpoints",
-        "Make a checkpoint in the data directory.",
+        "/v1/checkpoints",
+        "Make a checkpoint, the store at one moment, in the data directory; its folder.",
         _make,
         takes=Checkpoint,
         role=ADMIN,

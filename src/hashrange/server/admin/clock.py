@@ -1,17 +1,16 @@
 """The virtual clock of a server, on the admin plane.
 
-    GET  /clock     the time of the database's clock
-    POST /clock     set, advance, freeze or resume a virtual clock; answers when all work that is due is done
+GET  /v1/clock     the time of the database's clock
+POST /v1/clock     set, advance, freeze or resume a virtual clock; answers when all work that is due is done
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 
 from hashrange.clock import (
     REAL_CLOCKS,
@@ -21,20 +20,18 @@ from hashrange.clock import (
     parse_moment,
     show_moment,
 )
-from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
+from hashrange.server.admin.application import Endpoint, read_json, subject_of
 from hashrange.server.admin.port import Subject
 
-_NOT_VIRTUAL: Final = (
-    "the server runs on {}, which cannot be changed here; start it with --virtual-clock"
-)
+_NOT_VIRTUAL: Final = "the server runs on {}, which cannot be changed here; start it with --virtual-clock"
 
 
 class ClockChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     """A change of the clock in one step: it is set, then advanced, then frozen or resumed.
 
-    `set` is an ISO 8601 time (UTC if it names no zone) or epoch seconds. `advance` is a number of seconds or
-    a duration such as `15m`, `24h`, `7d` or `1d12h`. `frozen` freezes or resumes the clock; without it a
-    frozen clock stays frozen.
+    set: an ISO 8601 time (UTC if it names no zone), or epoch seconds.
+    advance: seconds, or a duration such as `15m`, `24h`, `7d` or `1d12h`.
+    frozen: freezes or resumes the clock; without it a frozen clock stays frozen.
     """
 
     set: str | float | None = None
@@ -42,28 +39,47 @@ class ClockChange(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     frozen: bool | None = None
 
 
-async def _show(request: Request) -> Response:
-    return json(clock_of(subject_of(request)))
+class ClockState(msgspec.Struct):
+    """The clock of the database.
+
+    source: `virtual`, `machine`, or the name of the engine whose store has the clock.
+    virtual: whether the clock can be changed.
+    frozen: whether it stands still.
+    time: the time in ISO 8601.
+    epoch_seconds: the time in seconds since 1970.
+    ahead_seconds: how far a virtual clock is ahead of the machine's.
+    """
+
+    source: str
+    virtual: bool
+    frozen: bool
+    time: str
+    epoch_seconds: float
+    ahead_seconds: float
 
 
-async def _change(request: Request) -> Response:
+async def _show(request: Request) -> ClockState:
+    return clock_of(subject_of(request))
+
+
+async def _change(request: Request) -> ClockState:
     await change_clock(subject_of(request), await read_json(request, ClockChange))
-    return await _show(request)
+    return clock_of(subject_of(request))
 
 
-def clock_of(subject: Subject) -> dict[str, Any]:
-    """The clock of a server, as `GET /clock` shows it."""
+def clock_of(subject: Subject) -> ClockState:
+    """The clock of a server."""
     clock = subject.database.clock
     virtual = clock if isinstance(clock, VirtualClock) else None
     now = clock.now()
-    return {
-        "source": _source(subject),
-        "virtual": virtual is not None,
-        "frozen": virtual is not None and virtual.frozen,
-        "time": show_moment(now),
-        "epoch_seconds": now,
-        "ahead_seconds": round(virtual.offset, 3) if virtual is not None else 0.0,
-    }
+    return ClockState(
+        source=_source(subject),
+        virtual=virtual is not None,
+        frozen=virtual is not None and virtual.frozen,
+        time=show_moment(now),
+        epoch_seconds=now,
+        ahead_seconds=round(virtual.offset, 3) if virtual is not None else 0.0,
+    )
 
 
 def _source(subject: Subject) -> str:
@@ -95,11 +111,11 @@ async def change_clock(subject: Subject, change: ClockChange) -> None:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/clock", "The time of the database's clock.", _show),
+    Endpoint("GET", "/v1/clock", "The time of the database's clock.", _show),
     Endpoint(
         "POST",
-        "/clock",
-        "Change a virtual clock; answers when all work that is then due is done.",
+        "/v1/clock",
+        "Change a virtual clock; answers with its new state when all work that is then due is done.",
         _change,
         takes=ClockChange,
     ),

@@ -1,18 +1,20 @@
 """The data on the admin plane: DynamoDB's operations, for pages and for tools of operators.
 
-    POST /data/{operation}?scope=…   a request in DynamoDB's JSON, answered in DynamoDB's JSON
+    POST /v1/data/{operation}?scope=…   a request in DynamoDB's JSON, answered in DynamoDB's JSON
 
 An error is answered as DynamoDB answers it: its status, `__type` and `message`. `scope` is the part before
-the name in the full name of a table (`/tables`), where accounts or regions are separate. Requests run as on
-the data plane: in turns on the event loop, and on a thread if they take long. They are counted in /metrics.
+the name in the full name of a table (`/v1/tables`), where accounts or regions are separate. Requests run as
+on the data plane: in turns on the event loop, and on a thread if they take long. They are counted in
+/metrics.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
 import orjson
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,7 +27,7 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import OPERATOR, scope_of
 from hashrange.operations.execution import Asked
 from hashrange.pace import TurnOver
-from hashrange.server.admin.application import Endpoint, check_role, read_body, subject_of
+from hashrange.server.admin.application import Endpoint, check_role, read_body, read_query, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.admin.roles import READ, WRITE
 from hashrange.server.metrics import now as latency_now
@@ -59,7 +61,7 @@ def caller_of(subject: Subject, scope: str) -> Caller:
 
 
 def full_scope(subject: Subject, scope: str) -> str:
-    """The scope that the full names of these tables have (`GET /tables`); "" where all callers share them.
+    """The scope that the full names of these tables have (`GET /v1/tables`); "" where all callers share them.
     Raises `ValidationException`."""
     caller = caller_of(subject, scope)
     return scope_of(caller.account_id, caller.region, subject.database.settings)
@@ -123,7 +125,17 @@ def _request(sent: bytes) -> dict[str, Any]:
     return request
 
 
-async def _answer(request: Request) -> Response:
+class DataQuery(msgspec.Struct):
+    """The query.
+
+    scope: the part before the name in the full name of a table, ACCOUNT/REGION, where accounts or regions are
+        separate.
+    """
+
+    scope: str = ""
+
+
+async def _answer(request: Request) -> Annotated[Response, dict[str, Any]]:
     operation = request.path_params["operation"]
     sent = await read_body(request, limits.REQUEST_BODY_BYTES_MAX)
     subject = subject_of(request)
@@ -132,7 +144,7 @@ async def _answer(request: Request) -> Response:
             if request.app.state.door.read_only:
                 raise HTTPException(403, READ_ONLY)
             check_role(request, WRITE)
-        answer = await ask(subject, operation, sent, request.query_params.get("scope", ""))
+        answer = await ask(subject, operation, sent, read_query(request, DataQuery).scope)
     except HTTPException:
         raise
     except Exception as error:
@@ -142,5 +154,14 @@ async def _answer(request: Request) -> Response:
 
 
 ENDPOINTS: Final = (
-    Endpoint("POST", "/data/{operation}", "A request of DynamoDB's API, in its JSON.", _answer, role=READ),
+    Endpoint(
+        "POST",
+        "/v1/data/{operation}",
+        "Perform an operation of DynamoDB's API: the request, the answer and the errors are DynamoDB's. An "
+        "operation that changes something needs the role write.",
+        _answer,
+        takes=dict[str, Any],
+        query=DataQuery,
+        role=READ,
+    ),
 )

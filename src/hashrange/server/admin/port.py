@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class Door:
     """Where the admin plane listens: the requested `host` and its `address`; and the token that every request
-    has to send, "" for none. `read_only`: browsers and `POST /data` may change nothing. `of_rings` is what
+    has to send, "" for none. `read_only`: browsers and `POST /v1/data` may change nothing. `of_rings` is what
     rings keep for this server, by their names.
 
     Raises ValueError for a token that is too easy to guess or not allowed in a header, and for an address

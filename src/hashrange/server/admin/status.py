@@ -1,30 +1,26 @@
-"""Health, tables and metrics of a server, on the admin plane.
+"""Health and metrics of a server, on the admin plane. Their addresses have no version, because load balancers
+and Prometheus are set to them.
 
     GET  /health    whether the server serves, and takes writes; which background work fails or waits
-    GET  /tables    state and size of each table, and the progress of builds
     GET  /metrics   for Prometheus
-    GET  /imports/{id}/errors  the items that an import left out
-
-Work that grows with the number of tables is done in pages, because it runs on the data plane's event loop.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator
 from itertools import chain
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
-import orjson
+import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from hashrange import __version__, form, pace, replaced
+from hashrange import __version__, form, replaced
 from hashrange.rings import rings
-from hashrange.server.admin.application import Endpoint, audit_of, json, role_of, subject_of
+from hashrange.server.admin.application import Endpoint, answered, audit_of, role_of, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.admin.roles import NOBODY
+from hashrange.server.admin.tables import pages
 from hashrange.server.metrics import (
     CONTENT_TYPE,
     TableSamples,
@@ -38,114 +34,176 @@ from hashrange.server.metrics import (
 from hashrange.storage.capabilities import Local, Remote
 from hashrange.tables.background.leaps import LEAPT
 
-TABLES_PER_PAGE: Final = 20
-"""A page of this size takes a fraction of a millisecond."""
-
-ERRORS_PER_PAGE: Final = 500
-
 CONTRIBUTORS_IN_METRICS: Final = 10
 """How many keys of each ranking are in the metrics: each is a series in Prometheus."""
 
 
-async def _health(request: Request) -> Response:
+class FailingUnit(msgspec.Struct):
+    """A unit of background work that fails, and is tried again.
+
+    unit: its name.
+    error: the latest error.
+    """
+
+    unit: str
+    error: str
+
+
+class WaitingUnit(msgspec.Struct):
+    """A unit of background work that waits for a bucket or for Kinesis.
+
+    unit: its name.
+    seconds: for how long it has waited.
+    """
+
+    unit: str
+    seconds: int
+
+
+class FailingObserver(msgspec.Struct):
+    """What looks at requests and has failed. The requests went on.
+
+    observer: its name.
+    error: the latest error.
+    """
+
+    observer: str
+    error: str
+
+
+class FailingRing(msgspec.Struct):
+    """A ring that cannot be loaded, or of which a part cannot.
+
+    ring: its name.
+    error: why.
+    """
+
+    ring: str
+    error: str
+
+
+class AuditState(msgspec.Struct):
+    """What the audit log lacks.
+
+    problem: why it cannot be written; null if it can.
+    lost_entries: how many entries are not written.
+    incomplete_entries: of how many only a part is written.
+    """
+
+    problem: str | None
+    lost_entries: int
+    incomplete_entries: int
+
+
+class ClockProblem(msgspec.Struct):
+    """A leap of the machine's clock, for which work that is due by time waits.
+
+    problem: what happened.
+    held_seconds: how long the work waits still.
+    """
+
+    problem: str
+    held_seconds: int
+
+
+class Health(msgspec.Struct):
+    """The state of the server. Whoever has no role gets `status` only. Members about troubles are absent
+    where there are none.
+
+    status: ok; degraded, with the troubles below; with HTTP status 503 draining, refuses writes or files
+        missing.
+    version: the version of the server.
+    engine: the name of the storage engine.
+    hot_path: compiled or interpreted.
+    connected_to: the database server of an engine that has one.
+    uptime_seconds: how long the server has run.
+    servers: how many servers share the store.
+    cause: why it has this status, and the remedy.
+    problems: what the storage engine reports.
+    audit: the state of the audit log.
+    observers: what looks at requests and has failed.
+    rings: the rings that cannot be loaded.
+    clock: a leap of the machine's clock.
+    failing: the background work that fails.
+    damaged_records: how many records the background work could not read.
+    waiting: the background work that waits.
+    """
+
+    status: Literal["ok", "degraded", "draining", "refuses writes", "files missing"]
+    version: str | UnsetType = UNSET
+    engine: str | UnsetType = UNSET
+    hot_path: str | UnsetType = UNSET
+    connected_to: str | UnsetType = UNSET
+    uptime_seconds: float | UnsetType = UNSET
+    servers: int | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
+    problems: list[str] | UnsetType = UNSET
+    audit: AuditState | UnsetType = UNSET
+    observers: list[FailingObserver] | UnsetType = UNSET
+    rings: list[FailingRing] | UnsetType = UNSET
+    clock: ClockProblem | UnsetType = UNSET
+    failing: list[FailingUnit] | UnsetType = UNSET
+    damaged_records: int | UnsetType = UNSET
+    waiting: list[WaitingUnit] | UnsetType = UNSET
+
+
+async def _health(request: Request) -> Annotated[Response, Health]:
     subject = subject_of(request)
-    draining = subject.plane.draining
     engine = subject.database.engine
+    health = _troubles(subject)
     refusing = engine.refusing()
-    background = subject.database.background
-    failing, waiting = background.failing, background.waiting
-    problems = engine.problems() if isinstance(engine, Remote | Local) else []
-    audit = audit_of(subject)
-    silent = audit is not None and (audit.problem or audit.incomplete)
-    observers = _failing_observers(subject)
-    broken = rings().troubles()
-    other = replaced()
-    leaps = background.leaps
-    held_seconds = None if leaps is None else leaps.remaining_seconds
-    troubles = (failing, waiting, background.damages, problems, silent, observers, broken, other)
-    is_degraded = any(troubles) or held_seconds is not None
-    status = "degraded" if is_degraded else "ok"
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
-        status = "files missing"
-    if draining or refusing is not None:
-        status = "draining" if draining else "refuses writes"
-    code = 503 if draining or refusing is not None or missing is not None else 200
+        health.status = "files missing"
+        health.cause = f"{missing}: the store's contents are lost when this server ends, so copy them now"
+    if subject.plane.draining or refusing is not None:
+        health.status = "draining" if subject.plane.draining else "refuses writes"
+        health.cause = health.cause if refusing is None else refusing
+    code = 200 if health.status in ("ok", "degraded") else 503
     if role_of(request) == NOBODY:
-        return json({"status": status}, code)
-    shown: dict[str, Any] = {
-        "status": status,
-        "version": __version__,
-        "engine": engine.name,
-        "hot_path": form(),
-        **({"connected_to": engine.connected_to} if isinstance(engine, Remote) else {}),
-        "uptime_seconds": round(subject.plane.metrics.uptime_seconds, 3),
-    }
-    if background.sharing is not None:
-        shown["servers"] = background.sharing.servers
-    if refusing is not None:
-        shown["cause"] = refusing
-    elif missing is not None:
-        shown["cause"] = f"{missing}: the store's contents are lost when this server ends, so copy them now"
-    elif other:
-        shown["cause"] = other
-    if problems:
-        shown["problems"] = problems
+        return answered(Health(health.status), code)
+    health.version = __version__
+    health.engine = engine.name
+    health.hot_path = form()
+    health.uptime_seconds = round(subject.plane.metrics.uptime_seconds, 3)
+    if isinstance(engine, Remote):
+        health.connected_to = engine.connected_to
+    if (sharing := subject.database.background.sharing) is not None:
+        health.servers = sharing.servers
+    return answered(health, code)
+
+
+def _troubles(subject: Subject) -> Health:
+    """The members about troubles; with one of them the status is degraded."""
+    engine, background = subject.database.engine, subject.database.background
+    health = Health("ok")
+    if other := replaced():
+        health.cause = other
+    if isinstance(engine, Remote | Local) and (problems := engine.problems()):
+        health.problems = problems
+    if failing := subject.database.observers.failing:
+        health.observers = [FailingObserver(name, error) for name, error in sorted(failing.items())]
+    if broken := rings().troubles():
+        health.rings = [FailingRing(ring, error) for ring, error in sorted(broken.items())]
+    if (leaps := background.leaps) is not None and (held := leaps.remaining_seconds) is not None:
+        health.clock = ClockProblem(LEAPT, round(held))
+    if background.failing or background.damages:
+        health.failing = [FailingUnit(unit, error) for unit, error in sorted(background.failing.items())]
+        health.damaged_records = background.damages
+    if waiting := background.waiting:
+        health.waiting = [WaitingUnit(unit, round(seconds)) for unit, seconds in waiting.items()]
+    audit = audit_of(subject)
+    if health != Health("ok") or (audit is not None and (audit.problem or audit.incomplete)):
+        health.status = "degraded"
     if audit is not None and (audit.problem or audit.lost or audit.incomplete):
-        shown["audit"] = {
-            "problem": audit.problem or None,
-            "lost_entries": audit.lost,
-            "incomplete_entries": audit.incomplete,
-        }
-    if observers:
-        shown["observers"] = observers
-    if broken:
-        shown["rings"] = [{"ring": ring, "error": error} for ring, error in sorted(broken.items())]
-    if held_seconds is not None:
-        shown["clock"] = {"problem": LEAPT, "held_seconds": round(held_seconds)}
-    if failing or background.damages:
-        shown["failing"] = [{"unit": unit, "error": error} for unit, error in sorted(failing.items())]
-        shown["damaged_records"] = background.damages
-    if waiting:
-        shown["waiting"] = [{"unit": unit, "seconds": round(waiting[unit])} for unit in waiting]
-    return json(shown, code)
+        health.audit = AuditState(audit.problem or None, audit.lost, audit.incomplete)
+    return health
 
 
-def _failing_observers(subject: Subject) -> list[dict[str, str]]:
-    """What looks at requests and has failed, with its latest error. The requests went on."""
-    failing = subject.database.observers.failing
-    return [{"observer": name, "error": error} for name, error in sorted(failing.items())]
-
-
-async def _tables(request: Request) -> Response:
-    pages = [orjson.dumps(page)[1:-1] async for page in _pages(subject_of(request))]
-    return Response(b'{"tables":[%b]}' % b",".join(pages), media_type="application/json")
-
-
-async def _pages(subject: Subject) -> AsyncIterator[list[dict[str, Any]]]:
-    """All tables, in pages; between pages the event loop runs requests of the data plane."""
-    after = ""
-    while page := subject.database.overview(after, TABLES_PER_PAGE):
-        yield page
-        after = page[-1]["name"]
-        pace.give_way(time.perf_counter())
-        await asyncio.sleep(0)
-
-
-async def _import_errors(request: Request) -> Response:
-    after = request.query_params.get("after", "0")
-    first = int(after) if after.isdecimal() and len(after) < 10 else 0
-    errors = subject_of(request).database.import_errors(request.path_params["id"], first, ERRORS_PER_PAGE)
-    shown: dict[str, Any] = {"errors": errors}
-    if len(errors) == ERRORS_PER_PAGE:
-        shown["after"] = first + ERRORS_PER_PAGE
-    return json(shown)
-
-
-async def _metrics(request: Request) -> Response:
+async def _metrics(request: Request) -> Annotated[Response, "text/plain"]:
     subject = subject_of(request)
     tables = TableSamples(subject.plane.settings.metrics_tables_max)
-    async for page in _pages(subject):
+    async for page in pages(subject):
         tables.add(page)
     of_rings = chain.from_iterable(rings().each("metrics", lambda made: lines_of(made(subject))).values())
     text = exposition(
@@ -172,20 +230,10 @@ ENDPOINTS: Final = (
     Endpoint(
         "GET",
         "/health",
-        "Whether the server serves: 200, or 503 while it drains, its disk takes no writes or files of its "
-        "store are missing; and which background work fails, or waits for a bucket or for Kinesis. Whoever "
-        "has no role gets the status only.",
+        "The state of the server: 200, or 503 while it drains, its disk takes no writes or files of its "
+        "store are missing. Everybody may ask.",
         _health,
         role=NOBODY,
-    ),
-    Endpoint(
-        "GET", "/tables", "State and size of each table, and the progress of builds.", _tables
-    ),
-    Endpoint(
-        "GET",
-        "/imports/{id}/errors",
-        "The items that the import with this id left out, and why: 500 to a page, `?after=` gives the next.",
-        _import_errors,
     ),
     Endpoint("GET", "/metrics", "Metrics in Prometheus' text format.", _metrics),
 )

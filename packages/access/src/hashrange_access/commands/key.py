@@ -13,7 +13,7 @@ from hashrange.cli.remote.asking import Plane, ask, confirm, plane_options
 from hashrange.clock import show_moment
 
 _START: Final = "hashrange serve --auth strict"
-_PATH: Final = "/access-keys"
+_PATH: Final = "/v1/access-keys"
 
 _EPILOG: Final = """\b
 Examples:

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from hashrange import limits
 from hashrange.operations.context import scope_of
 from hashrange.server.admin.application import json, read_json, subject_of
-from hashrange.server.admin.status import TABLES_PER_PAGE
+from hashrange.server.admin.tables import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.ask.pasted import Arn, Attributes, Statement, Unreadable, Words, meaning_of
 from hashrange_console.ask.places import TABLES_MAX, pages

@@ -19,7 +19,7 @@ STEPS: Final = {"1m": "a minute", "1h": "an hour", "1d": "a day", "7d": "a week"
 async def page(view: View) -> Response:
     """The clock."""
     clock = clock_of(subject_of(view.request))
-    source = REAL_CLOCKS.get(clock["source"], "a virtual clock")
+    source = REAL_CLOCKS.get(clock.source, "a virtual clock")
     return await looks.page("live/clock.html", view=view, clock=clock, source=source, steps=STEPS)
 
 

@@ -61,8 +61,9 @@ async def change(view: View) -> Response:
     return json({"href": looks.href(PATH, scope=view.scope)})
 
 
-def _row(shown: dict[str, Any]) -> dict[str, Any]:
-    scope, _, name = shown["table"].rpartition("/")
-    state = shown["status"]
+def _row(shown: destinations.Destination) -> dict[str, Any]:
+    scope, _, name = shown.table.rpartition("/")
+    state = shown.status
     tone = "removed" if state == "ENABLE_FAILED" else "added" if state == "ACTIVE" else ""
-    return {**shown, "scope": scope, "name": name, "tone": tone, "ends": state in ("ACTIVE", "DISABLING")}
+    more = {"scope": scope, "name": name, "tone": tone, "ends": state in ("ACTIVE", "DISABLING")}
+    return msgspec.structs.asdict(shown) | more

@@ -105,6 +105,6 @@ def text_of(sent: NewRule) -> str:
     return shlex.join([*words, sent.effect, *options]).replace("'*'", "*", 1)
 
 
-def _row(rule: dict[str, Any]) -> dict[str, Any]:
-    word = parse(rule["rule"]).effect.word
-    return {**rule, "effect": word, "words": WORDS[word]}
+def _row(rule: faults.FaultRule) -> dict[str, Any]:
+    word = parse(rule.rule).effect.word
+    return {**msgspec.structs.asdict(rule), "effect": word, "words": WORDS[word]}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange.server.admin.application import subject_of
-from hashrange.server.admin.status import TABLES_PER_PAGE
+from hashrange.server.admin.tables import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.live import triggers
 from hashrange_console.live.events import TICK_SECONDS, Event

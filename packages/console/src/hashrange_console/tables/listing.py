@@ -9,7 +9,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from hashrange.server.admin.application import subject_of
-from hashrange.server.admin.status import TABLES_PER_PAGE
+from hashrange.server.admin.tables import TABLES_PER_PAGE
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_console.tables.filling import offered
@@ -67,7 +67,7 @@ async def page(view: View) -> Response:
 
 
 async def _overview(view: View) -> list[dict[str, Any]]:
-    """What `GET /tables` of the admin plane shows."""
+    """What `GET /v1/tables` of the admin plane shows."""
     database = subject_of(view.request).database
     tables: list[dict[str, Any]] = []
     after = ""

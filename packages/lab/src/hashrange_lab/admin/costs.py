@@ -1,12 +1,12 @@
 """What requests cost, on the admin plane: the units that were counted, which readers price as they like.
 
-GET   /costs   the counts, or null while nothing is counted
-POST  /costs   begin or end to count, or begin anew
+GET   /v1/costs   the counts, or null while nothing is counted
+POST  /v1/costs   begin or end to count, or begin anew
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from hashrange.database import Database
 from hashrange.prices import Book, published
-from hashrange.server.admin.application import Endpoint, read_json, subject_of
+from hashrange.server.admin.application import Endpoint, answered, read_json, subject_of
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.port import Subject
 from hashrange_lab.money import meter
@@ -22,10 +22,23 @@ from hashrange_lab.money.counts import Counted
 
 
 class CostsChange(msgspec.Struct, forbid_unknown_fields=True):
-    """Whether requests are counted. `reset`: what was counted until now is forgotten."""
+    """Whether requests are counted.
+
+    record: whether they are.
+    reset: what was counted until now is forgotten.
+    """
 
     record: bool
     reset: bool = False
+
+
+class Costs(msgspec.Struct):
+    """What requests consumed.
+
+    costs: the counts; null while nothing is counted.
+    """
+
+    costs: Counted | None
 
 
 async def counted(request: Request) -> Counted | None:
@@ -62,18 +75,18 @@ def change(subject: Subject, sent: CostsChange) -> None:
         running.reset()
 
 
-async def _show(request: Request) -> Response:
+async def _show(request: Request) -> Annotated[Response, Costs]:
     region = region_of(subject_of(request))
-    body = await aside(request, lambda database: msgspec.json.encode({"costs": _counted(database, region)}))
-    return Response(body, media_type="application/json")
+    # (they may be many)
+    return await aside(request, lambda database: answered(Costs(_counted(database, region))))
 
 
-async def _change(request: Request) -> Response:
+async def _change(request: Request) -> Annotated[Response, Costs]:
     change(subject_of(request), await read_json(request, CostsChange))
     return await _show(request)
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/costs", "What requests consumed: by table, operation, caller, pattern, minute.", _show),
-    Endpoint("POST", "/costs", "Begin or end to count what requests consume.", _change, takes=CostsChange),
+    Endpoint("GET", "/v1/costs", "What requests consumed.", _show),
+    Endpoint("POST", "/v1/costs", "Begin or end to count what requests consume.", _change, takes=CostsChange),
 )

@@ -1,8 +1,8 @@
 """The recording of a server's requests, on the admin plane.
 
-    GET     /recording    the recording that is being made, or the last one
-    POST    /recording    begin one, in a new file of the directory that --record-dir names
-    DELETE  /recording    end it
+    GET     /v1/recording    the recording that is being made, or the last one
+    POST    /v1/recording    begin one, in a new file of the directory that --record-dir names
+    DELETE  /v1/recording    end it
 
 A caller names a file of that directory only, because the server may write where the caller may not.
 """
@@ -12,14 +12,13 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
 
-from hashrange.server.admin.application import Endpoint, json, read_json, subject_of
+from hashrange.server.admin.application import Endpoint, read_json, subject_of
 from hashrange.server.admin.port import Subject
 from hashrange.server.admin.roles import ADMIN
 from hashrange_lab.recordings.recording import Recording, recordings_of
@@ -28,36 +27,72 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 class Start(msgspec.Struct, forbid_unknown_fields=True):
-    """A recording to begin: the name of its file, whether values are kept, and the size at which it ends."""
+    """A recording to begin.
+
+    name: the name of its file, without a path.
+    values: whether values of items are kept, or each replaced by a hash of the same size.
+    bytes_max: the size at which it ends; without it that of --record-bytes-max.
+    """
 
     name: str
     values: Literal["kept", "hashed"] = "kept"
     bytes_max: int | None = None
 
 
-def shown(subject: Subject) -> dict[str, Any]:
-    """What `GET /recording` shows."""
+class RecordingState(msgspec.Struct):
+    """A recording.
+
+    state: "recording", or why it ended.
+    file: its file on the server's machine.
+    values: kept or hashed.
+    requests: how many requests are written.
+    dropped: how many requests are missing, because they came faster than they could be written.
+    bytes: the size of the file.
+    bytes_max: the size at which it ends.
+    """
+
+    state: str
+    file: str
+    values: Literal["kept", "hashed"]
+    requests: int
+    dropped: int
+    bytes: int
+    bytes_max: int
+
+
+class RecordingShown(msgspec.Struct):
+    """The recording that is being made, or the last one.
+
+    recording: the recording; null: there was none.
+    """
+
+    recording: RecordingState | None
+
+
+def shown(subject: Subject) -> RecordingShown:
+    """The recording that is being made, or the last one."""
     recording = recordings_of(subject.database).last
     writer = recording.writer if recording is not None else None
     if recording is None or writer is None:
-        return {"recording": None}
-    about = {
-        "state": writer.state,
-        "file": str(recording.path),
-        "values": "hashed" if recording.hashed else "kept",
-        "requests": writer.written,
-        "dropped": writer.dropped,
-        "bytes": writer.written_bytes,
-        "bytes_max": recording.bytes_max,
-    }
-    return {"recording": about}
+        return RecordingShown(None)
+    return RecordingShown(
+        RecordingState(
+            state=writer.state,
+            file=str(recording.path),
+            values="hashed" if recording.hashed else "kept",
+            requests=writer.written,
+            dropped=writer.dropped,
+            bytes=writer.written_bytes,
+            bytes_max=recording.bytes_max,
+        )
+    )
 
 
-async def _show(request: Request) -> Response:
-    return json(shown(subject_of(request)))
+async def _show(request: Request) -> RecordingShown:
+    return shown(subject_of(request))
 
 
-async def _start(request: Request) -> Response:
+async def _start(request: Request) -> RecordingShown:
     start = await read_json(request, Start)
     subject = subject_of(request)
     recordings = recordings_of(subject.database)
@@ -84,7 +119,7 @@ async def _start(request: Request) -> Response:
     return await _show(request)
 
 
-async def _stop(request: Request) -> Response:
+async def _stop(request: Request) -> RecordingShown:
     recording = recordings_of(subject_of(request).database).last
     if recording is None or not recording.is_on:
         raise HTTPException(409, "Nothing is being recorded.")
@@ -93,14 +128,14 @@ async def _stop(request: Request) -> Response:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/recording", "The recording that is being made, or the last one.", _show),
+    Endpoint("GET", "/v1/recording", "The recording that is being made, or the last one.", _show),
     Endpoint(
         "POST",
-        "/recording",
+        "/v1/recording",
         "Record all requests in a new file of the directory that --record-dir names.",
         _start,
         takes=Start,
         role=ADMIN,  # it writes a file with all values
     ),
-    Endpoint("DELETE", "/recording", "End the recording; its file is complete then.", _stop, role=ADMIN),
+    Endpoint("DELETE", "/v1/recording", "End the recording; its file is complete then.", _stop, role=ADMIN),
 )

@@ -93,7 +93,7 @@ def start(plane: Plane) -> None:
 @plane_options
 def stop(plane: Plane) -> None:
     """End counting, and forget what was counted."""
-    ask(plane, "/costs", "costs", "hashrange serve", {"record": False})
+    ask(plane, "/v1/costs", "costs", "hashrange serve", {"record": False})
     click.echo("not counting")
 
 
@@ -200,7 +200,7 @@ def _region(book: Book, code: str) -> Region:
 
 
 def _counted(plane: Plane) -> Counted:
-    shown = ask(plane, "/costs", "costs", "hashrange serve")["costs"]
+    shown = ask(plane, "/v1/costs", "costs", "hashrange serve")["costs"]
     if shown is None:
         raise click.ClickException(
             f"{plane.server} does not count what requests cost. Begin with `{_RECORD}`, or start the server "
@@ -210,7 +210,7 @@ def _counted(plane: Plane) -> Counted:
 
 
 def _record(plane: Plane, *, reset: bool = False) -> None:
-    ask(plane, "/costs", "costs", "hashrange serve", {"record": True, "reset": reset})
+    ask(plane, "/v1/costs", "costs", "hashrange serve", {"record": True, "reset": reset})
 
 
 def _print(lines: Any) -> None:

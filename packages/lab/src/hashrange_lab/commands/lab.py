@@ -37,7 +37,7 @@ def command() -> None:
 @plane_options
 def show(plane: Plane, format_: str) -> None:
     """Show what is on, and what tables and indexes have consumed."""
-    shown = ask(plane, "/lab", "throttle", _START)
+    shown = ask(plane, "/v1/lab", "throttle", _START)
     if format_ == JSON:
         print_json(shown)
     else:
@@ -52,7 +52,7 @@ def show(plane: Plane, format_: str) -> None:
 def partitions(plane: Plane, table_name: str, index: str | None, format_: str) -> None:
     """Show the partitions of TABLE, and what each has consumed."""
     query = urlencode({"table": table_name, "index": index or ""})
-    shown = ask(plane, f"/lab/partitions?{query}", "partitions", _START)
+    shown = ask(plane, f"/v1/lab/partitions?{query}", "partitions", _START)
     if format_ == JSON:
         print_json(shown)
         return
@@ -117,19 +117,19 @@ def eventual() -> None:
 def start_eventual(plane: Plane, lag: float, seed: str | None, monotonic: bool) -> None:
     """Let reads without ConsistentRead show what was DURATION ago."""
     sent = {"seconds": lag, "seed": seed or "", "monotonic": monotonic}
-    _tell(ask(plane, "/lab/eventual", "throttle", _START, sent))
+    _tell(ask(plane, "/v1/lab/eventual", "throttle", _START, sent))
 
 
 @eventual.command("stop")
 @plane_options
 def stop_eventual(plane: Plane) -> None:
     """Let every read show the present."""
-    _tell(ask(plane, "/lab/eventual", "throttle", _START, {"seconds": 0}))
+    _tell(ask(plane, "/v1/lab/eventual", "throttle", _START, {"seconds": 0}))
 
 
 def _throttle(plane: Plane, throttle: bool | None, table_name: str | None) -> None:
     sent = {"throttle": throttle, "table": table_name}
-    _tell(ask(plane, "/lab/throttling", "throttle", _START, sent))
+    _tell(ask(plane, "/v1/lab/throttling", "throttle", _START, sent))
 
 
 def _tell(shown: dict[str, Any]) -> None:

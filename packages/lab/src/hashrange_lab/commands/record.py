@@ -68,7 +68,7 @@ def stop(plane: Plane) -> None:
 
 
 def _ask(plane: Plane, sent: object = None, method: str | None = None) -> dict[str, Any]:
-    return ask(plane, "/recording", "recording", "hashrange serve", sent, method)
+    return ask(plane, "/v1/recording", "recording", "hashrange serve", sent, method)
 
 
 def _tell(shown: dict[str, Any]) -> None:

@@ -76,7 +76,7 @@ def command(
 
 
 def _ask(plane: Plane) -> dict[str, Any]:
-    heat: dict[str, Any] = ask(plane, "/heat?keys=500", "heat", "hashrange serve")["heat"]
+    heat: dict[str, Any] = ask(plane, "/v1/heat?keys=500", "heat", "hashrange serve")["heat"]
     return heat
 
 
@@ -97,8 +97,8 @@ class _Rates:
 def difference(
     before: dict[str, Any], now: dict[str, Any], table_name: str | None, by: str, keys: int
 ) -> dict[str, Any]:
-    """A picture: what happened between two answers of `GET /heat`, in rates a second. Counts that began anew
-    in between count from zero."""
+    """A picture: what happened between two answers of `GET /v1/heat`, in rates a second. Counts that began
+    anew in between count from zero."""
     rates = _Rates(max(now["seconds"] - before["seconds"], 1e-3))
     if before["since"] != now["since"]:
         before = {**before, "keys": [], "places": []}

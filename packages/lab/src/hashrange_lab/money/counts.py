@@ -18,10 +18,18 @@ OTHERS: Final = "others"
 class Usage(msgspec.Struct):
     """What one kind of request consumed on one table or index.
 
-    `table` is a full name, `index` a global index, "" for the table with its local indexes. `caller` is the
-    tag of the program (`money.agents`). A request counts once for each table: for the table if it writes,
-    for the table or index that it reads otherwise, so the rows of indexes that writes changed have none.
-    `retried` are the units, of reading and writing, of repeated attempts.
+    table: the full name of the table.
+    index: the name of the global index; "" for the table with its local indexes.
+    operation: the operation.
+    caller: the tag of the program (`User-Agent`).
+    requests: how many requests. One counts once for each table: for the table if it writes, for the table or
+        index that it reads otherwise, so the rows of indexes that writes changed have none.
+    read_units: read units.
+    write_units: write units.
+    stream_reads: requests of GetRecords.
+    vector_bytes_written: bytes written to vector indexes.
+    vector_bytes_searched: bytes searched in vector indexes.
+    retried: the units, of reading and writing, of repeated attempts.
     """
 
     table: str
@@ -38,11 +46,20 @@ class Usage(msgspec.Struct):
 
 
 class Pattern(msgspec.Struct):
-    """How an access pattern was used. `text` are its expressions (`observing.patterns`), "" for none.
+    """How an access pattern was used.
 
-    `read_items` and `returned_items` are counted only for the requests that tell both. `consistent` are the
-    read units of strongly consistent reads outside of transactions, `consistent_requests` their number;
-    `members` are those of transactions, added up.
+    table: the full name of the table.
+    index: the name of the index; "" for the table.
+    operation: the operation.
+    text: its expressions; "" for none.
+    requests: how many requests.
+    read_items: how many items were read, by the requests that tell this and the next number.
+    returned_items: how many items these returned.
+    read_units: read units.
+    write_units: write units.
+    consistent: the read units of strongly consistent reads outside of transactions.
+    consistent_requests: the number of these reads.
+    members: how many members its transactions had, added up.
     """
 
     table: str
@@ -60,8 +77,8 @@ class Pattern(msgspec.Struct):
 
 
 class Minute(msgspec.Struct, array_like=True):
-    """The units that a table or an index consumed in the minute that began at `at` (epoch seconds), and how
-    many of its requests were throttled."""
+    """A minute, as a list: when it began (epoch seconds), the read units and the write units that a table or
+    an index consumed in it, and how many of its requests were throttled."""
 
     at: int
     reads: float = 0.0
@@ -70,7 +87,12 @@ class Minute(msgspec.Struct, array_like=True):
 
 
 class Series(msgspec.Struct):
-    """The minutes of a table or a global index in which it was used, oldest first."""
+    """When a table or a global index was used.
+
+    table: the full name of the table.
+    index: the name of the index; "" for the table.
+    minutes: the minutes in which it was used, oldest first.
+    """
 
     table: str
     index: str
@@ -78,14 +100,22 @@ class Series(msgspec.Struct):
 
 
 class Stored(msgspec.Struct):
-    """What a table stores, for prices of storage and for advice: `bytes_` with its indexes, `items` and
-    `item_bytes` without, `recovery_bytes` those that point-in-time recovery is billed for. `capacity`: how it
-    is billed, PROVISIONED or PAY_PER_REQUEST; `indexes` are the names of its global indexes.
-    `provisioned` are the read and write units of the table (name "") and of each global index, `maximum`
-    those that are allowed on demand, 0 for no maximum."""
+    """What a table stores, for prices of storage and for advice.
+
+    table: the full name of the table.
+    bytes: the size with the indexes, as it is billed.
+    items: how many items it has.
+    item_bytes: their size.
+    capacity: how it is billed, PROVISIONED or PAY_PER_REQUEST.
+    table_class: its class; "" for STANDARD.
+    recovery_bytes: the size for which point-in-time recovery is billed.
+    indexes: the names of its global indexes.
+    provisioned: the read and the write units of the table (name "") and of each global index.
+    maximum: the same of what is allowed on demand, 0 for no maximum.
+    """
 
     table: str
-    bytes_: int
+    bytes_: int = msgspec.field(name="bytes")
     items: int
     item_bytes: int
     capacity: str
@@ -97,9 +127,17 @@ class Stored(msgspec.Struct):
 
 
 class Counted(msgspec.Struct):
-    """All that a meter knows: since when, until when (epoch seconds of the database's clock), the server's
-    region, and the counts. `folded`: how many requests found no room for their own pattern, and were added
-    to one without expressions."""
+    """All that a meter knows.
+
+    since: when counting began, in epoch seconds of the database's clock.
+    until: now.
+    region: the region of the server.
+    rows: by table, index, operation and caller.
+    patterns: by access pattern.
+    series: by minute.
+    stored: what the tables store.
+    folded: how many requests found no room for their own pattern, and were added to one without expressions.
+    """
 
     since: float
     until: float

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
@@ -18,6 +18,7 @@ from hashrange.server.admin.aside import aside
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
 from hashrange_lab.admin import costs, lab
+from hashrange_lab.admin.lab import LabState, ResourceState
 from hashrange_lab.money.counts import Counted, Minute, Series, Stored
 from hashrange_lab.pages.charts import Chart, chart
 
@@ -74,7 +75,7 @@ async def page(view: View) -> Response:
         "lab/capacity.html",
         view=view,
         since="" if counted is None else show_moment(counted.since),
-        throttles=bool(labs["throttle"] or any(labs["tables"].values())),
+        throttles=bool(labs.throttle or any(labs.tables.values())),
         places=shown[:PLACES_MAX],
         left=len(shown) - PLACES_MAX,
         tables=sorted({place.table for place in places}),
@@ -85,9 +86,9 @@ async def page(view: View) -> Response:
     )
 
 
-def _places(counted: Counted, labs: dict[str, Any], hours: int, step: int) -> list[Consumption]:
+def _places(counted: Counted, labs: LabState, hours: int, step: int) -> list[Consumption]:
     stored = {part.table: part for part in counted.stored}
-    resources = {(part["table"], part["index"]): part for part in labs["resources"]}
+    resources = {(part.table, part.index): part for part in labs.resources}
     last = int(counted.until // 60) * 60
     first = last - hours * 3_600 + 60
     places = []
@@ -99,7 +100,7 @@ def _places(counted: Counted, labs: dict[str, Any], hours: int, step: int) -> li
 
 
 def _place(
-    series: Series, stored: Stored | None, about: dict[str, Any] | None, first: int, minutes: int, step: int
+    series: Series, stored: Stored | None, about: ResourceState | None, first: int, minutes: int, step: int
 ) -> Consumption:
     shown = [minute for minute in series.minutes if minute.at >= first]
     labels = [show_moment(first + bucket * step * 60)[11:16] for bucket in range(minutes // step)]
@@ -111,12 +112,12 @@ def _place(
         sides.append(Side(_WAYS[way], chart(values, marks, labels, limit), words))
     causes: dict[str, int] = {}
     if about is not None:
-        for counts in (about["throttled_reads"], about["throttled_writes"]):
+        for counts in (about.throttled_reads, about.throttled_writes):
             for cause, number in counts.items():
                 causes[cause] = causes.get(cause, 0) + number
     mode = "" if stored is None else "provisioned" if stored.capacity == "PROVISIONED" else "on demand"
     throttled = sum(minute.throttled for minute in shown)
-    partitions = 0 if about is None else about["partitions"]
+    partitions = 0 if about is None else about.partitions
     return Consumption(series.table, series.index, mode, sides, throttled, partitions, causes)
 
 

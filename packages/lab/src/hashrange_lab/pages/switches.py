@@ -45,7 +45,7 @@ async def page(view: View) -> Response:
         view=view,
         lab=shown(subject),
         tables=tables,
-        recording=recording(subject)["recording"],
+        recording=recording(subject).recording,
     )
 
 

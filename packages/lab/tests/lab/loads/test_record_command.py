@@ -75,7 +75,7 @@ def test_wrong_requests_are_explained(
     server: tuple[str, str], folder: Path, sent: dict[str, object], status: int, text: str
 ) -> None:
     (folder / "tuesday").touch()
-    answered, shown = ask(server[1], "/recording", sent)
+    answered, shown = ask(server[1], "/v1/recording", sent)
     assert answered == status
     assert text in shown["error"]
     assert [path.name for path in folder.iterdir()] == ["tuesday"]

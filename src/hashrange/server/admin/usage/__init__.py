@@ -1,4 +1,4 @@
 """What programs use, on the admin plane.
 
-    insights  GET /insights: the keys that are used most
+insights  GET /v1/insights: the keys that are used most
 """
