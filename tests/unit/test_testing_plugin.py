@@ -68,10 +68,6 @@ def test_own(dynamodb, dynamodb_client, dynamodb_resource, dynamodb_streams_clie
 
 def test_marks_declare_tables(folder: Path) -> None:
     (folder / "items.csv").write_text("pk,n:N\\na,1\\n".replace("\\n", "\n"))
-    (folder / "template.yaml").write_text(
-        "Parameters: {Stage: {Type: String}}\n"
-        'Resources: {T: {Type: AWS::Serverless::SimpleTable, Properties: {TableName: !Sub "t-${Stage}"}}}\n'
-    )
     (folder / "test_marks.py").write_text(
         """
 import pytest
@@ -82,9 +78,8 @@ pytestmark = pytest.mark.dynamodb("everywhere", "pk")
 @pytest.mark.dynamodb("orders", "pk", indexes={"by-n": "n:N"}, items="items.csv")
 class TestClass:
     @pytest.mark.dynamodb("more", "pk", items=[{"pk": "x"}])
-    @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
     def test_all(self):
-        assert names() == ["everywhere", "more", "orders", "t-test"]
+        assert names() == ["everywhere", "more", "orders"]
         items = CLIENT.scan(TableName="orders", IndexName="by-n")["Items"]
         assert items == [{"pk": {"S": "a"}, "n": {"N": "1"}}]
         assert CLIENT.scan(TableName="more")["Count"] == 1
@@ -152,10 +147,9 @@ def test_starts_there(dynamodb, number):
 
 
 def test_options_of_the_ini_file(folder: Path) -> None:
-    (folder / "tables.json").write_text('{"Resources": {"Things": {"Type": "AWS::Serverless::SimpleTable"}}}')
     (folder / "pytest.ini").write_text(
         "[pytest]\npythonpath = .\ndynamodb_scope = module\ndynamodb_region = eu-west-3\n"
-        "dynamodb_account_id = 111122223333\ndynamodb_tables = tables.json\ndynamodb_now = 2026-01-01\n"
+        "dynamodb_account_id = 111122223333\ndynamodb_now = 2026-01-01\n"
         "dynamodb_other_services = allow\n"
     )
     (folder / "test_options.py").write_text(
@@ -165,6 +159,8 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import EndpointConnectionError
 import pytest
+
+pytestmark = pytest.mark.dynamodb("Things", "id")
 
 def test_first(dynamodb_client, dynamodb_clock):
     table = dynamodb_client.describe_table(TableName="Things")["Table"]
