@@ -18,15 +18,15 @@ import boto3
 import hypothesis
 import pytest
 
-pytest.register_assert_rewrite("hashrange.storage.contract")
+pytest.register_assert_rewrite("hashrange_engine_tests")
 
 import pgbouncer  # noqa: E402
 import postgres  # noqa: E402
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
 from hashrange.client import connect  # noqa: E402
 from hashrange.database import Database, Settings  # noqa: E402
-from hashrange.storage.contract.reruns import Reruns  # noqa: E402
 from hashrange.storage.memory import MemoryEngine  # noqa: E402
+from hashrange_engine_tests.reruns import Reruns  # noqa: E402
 from reruns_everywhere import rerun_everywhere  # noqa: E402
 from serving import serving  # noqa: E402
 

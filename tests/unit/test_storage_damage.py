@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from hashrange.cli import main
 from hashrange.storage.api import Transaction
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.files.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import read_manifest
@@ -37,6 +36,7 @@ from hashrange.storage.failures import (
     StoreDamaged,
     UnknownFormat,
 )
+from hashrange_engine_tests import faults
 
 P = b"partition"
 ITEMS = 60

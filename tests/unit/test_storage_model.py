@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashrange.storage.api import Reader, Totals, Transaction
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests import faults
 
 pytestmark = pytest.mark.once
 

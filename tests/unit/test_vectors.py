@@ -23,7 +23,6 @@ from hashrange.expressions.search_conditions import EVERYTHING
 from hashrange.operations.vectors.search_vectors import _NO_FLOATS, _numbers
 from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Engine, Reader
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
@@ -34,6 +33,7 @@ from hashrange.tables.items import vectors
 from hashrange.values import admit_value
 from hashrange.vectors import cache as matrix_cache
 from hashrange.vectors import graph
+from hashrange_engine_tests.reruns import Reruns
 from histories import opener_of
 from vector_histories import SCOPED, compare, steps, take
 from vector_tables import DISTANCES, SCHEMA, World, condition, expected, index_of, key_of, listed

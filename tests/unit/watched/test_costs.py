@@ -18,8 +18,8 @@ from hashrange.database import Database
 from hashrange.faults import latency, lose_answer, throttle, unprocessed
 from hashrange.prices import published
 from hashrange.server import running
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests.reruns import Reruns
 from plugin_runs import run_pytest
 from unit.test_bills import REQUESTS, made
 from vector_tables import index_of, listed

@@ -9,8 +9,9 @@ from time import sleep
 from typing import Any, Final
 
 from hashrange.storage.api import STAMP_BYTES, Engine, Reader, Totals, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import (
+from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment, Stopped
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.records import (
     AWKWARD,
     Opener,
     Outcomes,
@@ -24,7 +25,6 @@ from hashrange.storage.contract.records import (
     put,
     rows,
 )
-from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment, Stopped
 
 MOMENTS: Final[tuple[Moment, ...]] = ("before", "after")
 

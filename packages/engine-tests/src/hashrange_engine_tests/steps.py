@@ -16,8 +16,8 @@ from threading import Lock
 from typing import Final
 
 from hashrange.storage.api import Engine, Reader, Transaction
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import Opener, Outcomes, opened
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import Opener, Outcomes, opened
 
 WAYS: Final = ("gets", "scans", "positions")
 """How a body reads the records that it changes."""
