@@ -69,7 +69,7 @@ ALLOWED_NAMES: dict[str, set[str]] = {
     # An engine waits for its own disk: nobody else can tell it when compactions have caught up.
     # A pattern's driver waits before it repeats a request; its flows do not. A sleep of no time lets other
     # threads run.
-    "time.sleep": {"storage", "patterns", "pace", "postgres", "testing"},
+    "time.sleep": {"storage", "patterns", "pace", "postgres", "testing", "engine-tests"},
 }
 
 
