@@ -20,6 +20,7 @@ import pytest
 
 pytest.register_assert_rewrite("hashrange_engine_tests")
 
+import collecting  # noqa: E402
 import pgbouncer  # noqa: E402
 import postgres  # noqa: E402
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
@@ -51,7 +52,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("hashrange")
 
 # A process that collected all tests holds a million objects, which the garbage collector would look through
-# often: that took a tenth of the time of the tests.
+# often: that took a tenth of the time of the tests. So what collecting made is frozen (tests/collecting.py).
 gc.set_threshold(20_000, 20, 10)
 
 RERUNS = "HASHRANGE_RERUNS" in os.environ
@@ -81,16 +82,16 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
+def pytest_collection_finish() -> None:
+    collecting.freeze_the_tests()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def unfrozen() -> Iterator[None]:
-    """No module leaves objects frozen: `hashrange.local` could not find the clients among them. It is not
-    asked after each test, because Python counts the frozen objects one by one."""
-    before = gc.get_freeze_count()
+    """No module leaves its objects frozen: `hashrange.local` could not find the clients among them."""
+    collecting.freeze_the_tests()
     yield
-    frozen = gc.get_freeze_count() - before
-    if frozen > 0:
-        gc.unfreeze()
-    assert frozen <= 0, f"{frozen} objects were left frozen by gc.freeze()"
+    assert not collecting.thaw(), "objects were left frozen by gc.freeze()"
 
 
 @pytest.fixture(scope="session")

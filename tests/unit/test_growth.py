@@ -26,6 +26,13 @@ from worlds import expiry_of, recovery_of, schema_of, table_of
 
 pytestmark = pytest.mark.once
 
+
+@pytest.fixture(scope="module", autouse=True)
+def all_objects() -> None:
+    """What grows may be a container that was there before the tests."""
+    gc.unfreeze()
+
+
 DAY_SECONDS = 86_400
 # Longer than anything is kept of what is gone: the records of streams, backups of deleted tables, ended jobs.
 AWAY_DAYS = 100

@@ -1,5 +1,5 @@
 """The contract's checks of event loops: how an engine uses the loop that it is given, and the bodies that it
-queues. See `contract`."""
+queues. See the package."""
 
 from __future__ import annotations
 

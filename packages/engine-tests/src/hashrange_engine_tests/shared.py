@@ -1,4 +1,4 @@
-"""The contract's checks of logs and stamps while a commit of another engine is under way. See `contract`.
+"""The contract's checks of logs and stamps while a commit of another engine is under way. See the package.
 
 The first engine's commit has its numbers when it is stopped, just before its end. Then the second engine
 commits to the same logs, and looks. An engine may make it wait for the first one, and it comes later then.

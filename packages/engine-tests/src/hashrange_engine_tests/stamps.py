@@ -1,4 +1,4 @@
-"""The contract's checks of the stamps of bodies, and of the records stored under stamps. See `contract`."""
+"""The contract's checks of the stamps of bodies, and of the records stored under stamps. See the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract's checks of transactions: isolation, order, failure, what survives. See `contract`."""
+"""The contract's checks of transactions: isolation, order, failure, what survives. See the package."""
 
 from __future__ import annotations
 
