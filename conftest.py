@@ -23,6 +23,7 @@ pytest.register_assert_rewrite("hashrange_engine_tests")
 import collecting  # noqa: E402
 import pgbouncer  # noqa: E402
 import postgres  # noqa: E402
+from doses import examples  # noqa: E402
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
 from hashrange.client import connect  # noqa: E402
 from hashrange.database import Database, Settings  # noqa: E402
@@ -39,13 +40,18 @@ if TYPE_CHECKING:
 # The machine is shared: a slow example is no failure. The gate (.ci/run sets CI) draws the same examples at
 # every run, so that its verdict depends on the change alone; other runs draw new ones.
 hypothesis.settings.register_profile(
-    "hashrange", deadline=None, print_blob=True, derandomize="CI" in os.environ
+    "hashrange",
+    deadline=None,
+    print_blob=True,
+    derandomize="CI" in os.environ,
+    max_examples=examples(100),
 )
 # For `make mutations`, which asks whether a test fails, and not why.
 hypothesis.settings.register_profile(
     "mutations",
     hypothesis.settings.get_profile("hashrange"),
     derandomize=True,
+    max_examples=100,
     database=None,
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_runs import run_pytest
+from plugin_runs import run_pytest, run_pytest_in_a_process
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,7 +43,7 @@ def test_off():
     assert loaded == {"hashrange", "hashrange.testing", "hashrange.testing.plugin"}
 """
     )
-    assert "1 passed" in run_pytest(folder)
+    assert "1 passed" in run_pytest_in_a_process(folder)
 
 
 def test_each_test_has_a_database_of_its_own(folder: Path) -> None:
@@ -63,7 +63,7 @@ def test_own(dynamodb, dynamodb_client, dynamodb_resource, dynamodb_streams_clie
 """
     )
     assert "3 passed" in run_pytest(folder)
-    assert "3 passed" in run_pytest(folder, "-n", "2")
+    assert "3 passed" in run_pytest_in_a_process(folder, "-n", "2")
 
 
 def test_marks_declare_tables(folder: Path) -> None:
@@ -316,7 +316,7 @@ def test_both(dynamodb, dynamodb_local, dynamodb_client):
     dynamodb_local.create_table("orders", "pk")
     assert dynamodb_client.list_tables()["TableNames"] == ["orders"]
 """)
-    told = run_pytest(folder, "-p", "others", environment={"PYTHONPATH": str(folder)})
+    told = run_pytest_in_a_process(folder, "-p", "others", environment={"PYTHONPATH": str(folder)})
     assert "1 passed" in told
 
 

@@ -70,10 +70,10 @@ def check_reads_are_of_one_moment(opener: Opener) -> None:
         threads = [Thread(target=watch) for _ in range(2)]
         for thread in threads:
             thread.start()
-        for n in range(1, 300):
+        for n in range(1, 60):
             engine.write(step(n))
-        outcomes = Outcomes(300)
-        for n in range(300, 600):
+        outcomes = Outcomes(240)
+        for n in range(60, 300):
             engine.submit(step(n), outcomes)
         outcomes.wait()
         stop.set()
