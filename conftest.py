@@ -20,6 +20,7 @@ import pytest
 
 pytest.register_assert_rewrite("hashrange_engine_tests")
 
+import boto_data  # noqa: E402
 import collecting  # noqa: E402
 import pgbouncer  # noqa: E402
 import postgres  # noqa: E402
@@ -60,6 +61,8 @@ hypothesis.settings.load_profile("hashrange")
 # A process that collected all tests holds a million objects, which the garbage collector would look through
 # often: that took a tenth of the time of the tests. So what collecting made is frozen (tests/collecting.py).
 gc.set_threshold(20_000, 20, 10)
+
+boto_data.read_once()
 
 RERUNS = "HASHRANGE_RERUNS" in os.environ
 if RERUNS:
