@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Any
 
 from botocore import loaders, session
 
@@ -21,15 +22,21 @@ class _Folders(list[str]):
 
 
 @cache
-def _loader(data_path: str | None, home: str) -> loaders.Loader:
-    made = _create(data_path)
+def _loader(search_path_string: str | None, home: str) -> loaders.Loader:
+    made: Any = _create(search_path_string)
     made._search_paths = _Folders(made._search_paths)
-    return made
+    loader: loaders.Loader = made
+    return loader
+
+
+def _shared(search_path_string: str | None = None) -> loaders.Loader:
+    """One loader for all sessions with the same folders, of which one is in the home."""
+    return _loader(search_path_string, os.path.expanduser("~"))
 
 
 def read_once() -> None:
-    """Let all sessions of this process with the same folders share a loader."""
-    session.create_loader = lambda data_path=None: _loader(data_path, os.path.expanduser("~"))
+    """Let the sessions of this process share loaders."""
+    session.create_loader = _shared
 
 
 _create = loaders.create_loader

@@ -395,8 +395,8 @@ SUITE = """
 )
 def test_pytest_prints_the_most_expensive_tests(tmp_path: Path, options: list[str], tests: list[str]) -> None:
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE), encoding="utf-8")
-    run = run_pytest_in_a_process if "-n" in options else run_pytest
-    shown = run(tmp_path, *options)
+    running_pytest = run_pytest_in_a_process if "-n" in options else run_pytest
+    shown = running_pytest(tmp_path, *options)
     assert "3 passed" in shown
     table = [line.split() for line in shown.splitlines() if "test_suite.py::" in line]
     assert [row[-1].rpartition("::")[2] for row in table] == tests
