@@ -41,7 +41,8 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 # runs what belongs to one ring only, RING=core what belongs to none; tests/all_rings is about all of them.
 RING     ?=
 CORE     := tests/api tests/golden tests/model tests/unit
-RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
+RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/console packages/engine-tests/tests \
+            packages/lab/tests/lab packages/templates/tests
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \

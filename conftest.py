@@ -18,15 +18,18 @@ import boto3
 import hypothesis
 import pytest
 
-pytest.register_assert_rewrite("hashrange.storage.contract")
+pytest.register_assert_rewrite("hashrange_engine_tests")
 
+import boto_data  # noqa: E402
+import collecting  # noqa: E402
 import pgbouncer  # noqa: E402
 import postgres  # noqa: E402
+from doses import examples  # noqa: E402
 from endpoints import ON_AWS, OTHER_ENDPOINT, REGION, connection  # noqa: E402
 from hashrange.client import connect  # noqa: E402
 from hashrange.database import Database, Settings  # noqa: E402
-from hashrange.storage.contract.reruns import Reruns  # noqa: E402
 from hashrange.storage.memory import MemoryEngine  # noqa: E402
+from hashrange_engine_tests.reruns import Reruns  # noqa: E402
 from reruns_everywhere import rerun_everywhere  # noqa: E402
 from serving import serving  # noqa: E402
 
@@ -38,21 +41,28 @@ if TYPE_CHECKING:
 # The machine is shared: a slow example is no failure. The gate (.ci/run sets CI) draws the same examples at
 # every run, so that its verdict depends on the change alone; other runs draw new ones.
 hypothesis.settings.register_profile(
-    "hashrange", deadline=None, print_blob=True, derandomize="CI" in os.environ
+    "hashrange",
+    deadline=None,
+    print_blob=True,
+    derandomize="CI" in os.environ,
+    max_examples=examples(100),
 )
 # For `make mutations`, which asks whether a test fails, and not why.
 hypothesis.settings.register_profile(
     "mutations",
     hypothesis.settings.get_profile("hashrange"),
     derandomize=True,
+    max_examples=100,
     database=None,
     phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
 )
 hypothesis.settings.load_profile("hashrange")
 
 # A process that collected all tests holds a million objects, which the garbage collector would look through
-# often: that took a tenth of the time of the tests.
+# often: that took a tenth of the time of the tests. So what collecting made is frozen (tests/collecting.py).
 gc.set_threshold(20_000, 20, 10)
+
+boto_data.read_once()
 
 RERUNS = "HASHRANGE_RERUNS" in os.environ
 if RERUNS:
@@ -81,16 +91,16 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
+def pytest_collection_finish() -> None:
+    collecting.freeze_the_tests()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def unfrozen() -> Iterator[None]:
-    """No module leaves objects frozen: `hashrange.local` could not find the clients among them. It is not
-    asked after each test, because Python counts the frozen objects one by one."""
-    before = gc.get_freeze_count()
+    """No module leaves its objects frozen: `hashrange.local` could not find the clients among them."""
+    collecting.freeze_the_tests()
     yield
-    frozen = gc.get_freeze_count() - before
-    if frozen > 0:
-        gc.unfreeze()
-    assert frozen <= 0, f"{frozen} objects were left frozen by gc.freeze()"
+    assert not collecting.thaw(), "objects were left frozen by gc.freeze()"
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,6 @@ import worlds
 from hashrange.database import Caller, Settings
 from hashrange.operations.writes import single_write
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
@@ -27,6 +26,7 @@ from hashrange.tables.inspection import check
 from hashrange.tables.items import records
 from hashrange.tables.items.item_change import Occasion
 from hashrange.tables.writes import read_modify_write
+from hashrange_engine_tests.reruns import Reruns
 from worlds import expiry_of, index_on, table_of
 
 NOW = 1_700_000_000.0

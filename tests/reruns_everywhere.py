@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hashrange.storage import embedded, memory
-from hashrange.storage.contract.reruns import Reruns
+from hashrange_engine_tests.reruns import Reruns
 
 
 def rerun_everywhere() -> None:

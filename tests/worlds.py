@@ -18,7 +18,7 @@ from hashrange.database import Caller, Database, Settings
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
-from hashrange.testing.tables import declare
+from hashrange.testing.declarations import declare
 
 NOW: Final = 1_700_000_000.0
 ANYONE: Final = Caller()

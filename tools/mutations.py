@@ -77,7 +77,7 @@ def sample(number: int, seed: int) -> list[Mutant]:
     """A random sample, in which each file has a share like its size."""
     chance = random.Random(seed)
     roots = [ROOT / "src" / "hashrange" / package for package in PACKAGES]
-    files = [path for root in roots for path in sorted(root.rglob("*.py")) if "contract" not in path.parts]
+    files = [path for root in roots for path in sorted(root.rglob("*.py"))]
     chosen = Counter(chance.choices(files, [path.stat().st_size for path in files], k=number))
     found = [
         mutant
@@ -117,7 +117,7 @@ def make_map() -> None:
     print("Running all tests for the map of tests and lines", flush=True)
     covering = ["-n", "auto", "--cov=src/hashrange", "--cov-context=test", "--cov-report="]
     BUILD.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "COVERAGE_FILE": str(MAP)}
+    environment = {**os.environ, "HASHRANGE_WHOLE": "1", "COVERAGE_FILE": str(MAP)}
     command = [sys.executable, "-m", "pytest", *PYTEST, *covering, *TESTS]
     subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
@@ -137,7 +137,7 @@ def copy_of_tree(number: int) -> Path:
 def fails(tree: Path, tests: list[str], seconds_max: float) -> bool:
     """Whether one of the tests fails in a copy of the tree, or they take too long."""
     sources = [tree / "src", *sorted((tree / "packages").glob("*/src"))]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sources))}
+    environment = {**os.environ, "HASHRANGE_WHOLE": "1", "PYTHONPATH": os.pathsep.join(map(str, sources))}
     command = [sys.executable, "-m", "pytest", "-x", "-n0", *PYTEST, *tests]
     silent = subprocess.DEVNULL
     process = subprocess.Popen(

@@ -1,8 +1,8 @@
 """Rings: all that a package may add to Hashrange, on one page.
 
-A ring is a package around the core: the console, access, the lab, triggers, the engine over PostgreSQL, or
-one that you write (docs/rings.md has an example). The core imports no ring. It finds rings by their entry
-points, each of which names a `Ring`:
+A ring is a package around the core: the console, access, the lab, templates, triggers, the engine over
+PostgreSQL, or one that you write (docs/rings.md has an example). The core imports no ring. It finds rings by
+their entry points, each of which names a `Ring`:
 
     [project.entry-points."hashrange.rings"]
     console = "hashrange_console.ring:RING"
@@ -72,7 +72,7 @@ class Ring:
     paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
     metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families. [lab]
     parts: by name, what a database has: a function of it. `Database.part` calls it once. [access, lab]
-    testing: by name, functions for tests in process: see `hashrange.testing`. [access, triggers]
+    testing: by name, functions for tests in process: see `hashrange.testing`. [access, templates, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
     """
 
@@ -320,12 +320,12 @@ _PUBLIC: Final = (
     "server.admin.application", "server.admin.aside", "server.admin.attention", "server.admin.clock",
     "server.admin.data", "server.admin.destinations", "server.admin.faults", "server.admin.guard",
     "server.admin.port", "server.admin.roles", "server.admin.tables", "server.metrics",
-    "server.run", "settings", "shapes.streams", "storage.api", "storage.capabilities", "storage.failures",
-    "storage.features", "storage.loops", "storage.merging", "storage.store_copy",
-    "tables.definitions.catalog", "tables.definitions.table", "tables.items.capacity", "tables.items.indexes",
-    "tables.items.keys", "tables.items.records", "tables.items.vectors", "tables.jobs.job_records",
-    "tables.reads.sources", "tables.spaces", "tables.streams", "tables.writes.lag", "testing.database",
-    "testing.tables", "values", "values.numbers",
+    "server.run", "settings", "shapes", "shapes.streams", "shapes.vocabulary", "storage.api",
+    "storage.capabilities", "storage.failures", "storage.features", "storage.loops", "storage.merging",
+    "storage.store_copy", "tables.definitions.catalog", "tables.definitions.table", "tables.items.capacity",
+    "tables.items.indexes", "tables.items.keys", "tables.items.records", "tables.items.vectors",
+    "tables.jobs.job_records", "tables.reads.sources", "tables.spaces", "tables.streams", "tables.writes.lag",
+    "testing.database", "testing.declarations", "values", "values.numbers",
 )  # fmt: skip
 PUBLIC: Final = frozenset({"hashrange", *[f"hashrange.{name}" for name in _PUBLIC]})
 """The modules of the core that rings may import. Others change without notice. A test compares the list with
@@ -361,6 +361,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
     "mcp": Home(_MCP, ("mcp",)),
+    "templates": Home(_WITH_THE_SERVER),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",

@@ -14,7 +14,7 @@ import hashrange
 from guides import blocks_of, run
 from hashrange.settings import Settings
 from hashrange.testing import scopes
-from plugin_runs import run_pytest
+from plugin_runs import run_pytest_in_a_process
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 COMPARED = {"testing": 5, "from-moto": 0, "from-dynamodb-local": 1, "vectors": 2, "which": 4}
@@ -85,4 +85,4 @@ def test_the_tests_on_the_page_pass(tmp_path: Path) -> None:
         + "\ndef test_seeded(dynamodb_client):\n"
         + "    assert dynamodb_client.describe_table(TableName='orders')['Table']['ItemCount'] == 10_000\n"
     )
-    assert "4 passed, 1 deselected" in run_pytest(tmp_path, "-k", "not asynchronously")
+    assert "4 passed, 1 deselected" in run_pytest_in_a_process(tmp_path, "-k", "not asynchronously")

@@ -25,7 +25,6 @@ from hashrange.errors import ServiceError
 from hashrange.operations.context import scope_of
 from hashrange.operations.execution import Asked
 from hashrange.storage.api import Engine, Reader
-from hashrange.storage.contract.loops import Loop
 from hashrange.tables.background.sharing import Sharing
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
@@ -33,6 +32,7 @@ from hashrange.tables.inspection.check import check
 from hashrange.tables.items import records
 from hashrange.tables.writes import lag
 from hashrange.values import Item
+from hashrange_engine_tests.loops import Loop
 from interruptions import Between, Interrupted, Killed, Stopping
 from model.acknowledged import (
     CHANGES,
@@ -280,6 +280,7 @@ class MomentsMachine(RuleBasedStateMachine):
 
     def switch_expiry(self, server: Database, name: str) -> None:
         known = self.known(name)
+        self.note_expired()  # what a sweep has deleted so far: later nobody knows that items expired
         enabled = known is None or not known.expires
         specification = {"AttributeName": "ttl", "Enabled": enabled}
         request = {"TableName": name, "TimeToLiveSpecification": specification}

@@ -15,10 +15,10 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import postgres
 from hashrange.storage.api import Engine
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
+from hashrange_engine_tests.reruns import Reruns
 from model.vector_machine import VectorMachine
 
 _HISTORIES = settings(

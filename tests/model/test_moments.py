@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from doses import examples
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
@@ -18,7 +19,7 @@ from interruptions import in_small_bites
 from model.moments import MomentsMachine
 
 HISTORIES: Final = settings(
-    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", "10")),
+    max_examples=int(os.environ.get("HASHRANGE_EXAMPLES", examples(10))),
     stateful_step_count=int(os.environ.get("HASHRANGE_STEPS", "40")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import hashrange
 from backing import DAY, NOW, World, item_of
+from doses import examples
 from hashrange.client import connect
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import (
@@ -155,7 +156,7 @@ def take(world: World, step: tuple[Any, ...], known: dict[str, list[Any]]) -> No
 
 
 @pytest.mark.parametrize("durable", [False, True])
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=steps, limit=st.sampled_from((3, 10, 1_000)))
 def test_every_backup_of_a_history_is_exact(
     tmp_path_factory: pytest.TempPathFactory, durable: bool, history: list[Any], limit: int

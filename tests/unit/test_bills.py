@@ -14,11 +14,11 @@ from hashrange.errors import ServiceError
 from hashrange.observing.observer import ObservedRequest, Observer
 from hashrange.operations import REGISTRY
 from hashrange.operations.execution import Asked
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.items.capacity import Bill
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.reruns import Reruns
 from worlds import create
 
 CALLER = Caller(account_id="123456789012")

@@ -17,6 +17,7 @@ from hypothesis import settings as profile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from doses import examples
 from hashrange.clock import BEHIND_SECONDS_MAX, VirtualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ServiceError
@@ -390,7 +391,7 @@ class Tending(Stepping):
 
 TestStepping = Stepping.TestCase
 TestTending = Tending.TestCase
-TestStepping.settings = TestTending.settings = profile(max_examples=40, stateful_step_count=50, deadline=None)
+TestStepping.settings = TestTending.settings = profile(max_examples=examples(40), stateful_step_count=50)
 
 
 def test_a_request_swept_while_the_clock_was_ahead() -> None:

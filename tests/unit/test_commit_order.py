@@ -16,11 +16,11 @@ from hashrange.operations import REGISTRY
 from hashrange.operations.context import Context
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.failures import CommitError
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables import streams
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.reruns import Reruns
 from worlds import table_of
 
 NOW = 1_700_000_000.0

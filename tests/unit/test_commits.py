@@ -20,12 +20,12 @@ from hashrange.errors import InternalServerError
 from hashrange.server import running
 from hashrange.storage import drafts
 from hashrange.storage.api import Engine, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.inspection.check import check
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.reruns import Reruns
 from worlds import create, expiry_of, new_index
 
 NOW = 1_700_000_000

@@ -27,6 +27,7 @@ from copies import (
     new_schema,
     no_logs,
 )
+from doses import examples
 from hashrange.storage import store_copy
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine
@@ -106,7 +107,7 @@ def make(txn: Transaction, changes: list[Any], deleted: set[int]) -> None:
                 txn.keep(66, PARTITION, b"", b"kept", moment)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(changes, max_size=6), max_size=6))
 def test_every_record_arrives(places: Places, history: list[list[Any]]) -> None:
     """There and back: from a directory to PostgreSQL, to another schema, and to a directory again."""

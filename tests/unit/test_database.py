@@ -21,12 +21,12 @@ from hashrange.database import Caller, Database, Settings
 from hashrange.errors import InternalServerError, ServiceError, UnknownOperationException, ValidationException
 from hashrange.operations.execution import Asked
 from hashrange.storage.api import Engine
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import Stopped, StoreClosed
 from hashrange.storage.loops import Done
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.reruns import Reruns
 from worlds import table_of
 
 CALLER = Caller(region="eu-west-1", account_id="123456789012")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.database import Caller
 from hashrange.errors import (
     AccessDeniedException,
@@ -212,7 +213,7 @@ def fold(state: Items, lines: list[Any], *, with_old: bool) -> Items:
     return state
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(WRITES, WRITES, WRITES, st.booleans(), st.booleans())
 def test_an_incremental_export_turns_one_state_into_the_other(
     tmp_path_factory: pytest.TempPathFactory,
@@ -254,7 +255,7 @@ def test_an_incremental_export_turns_one_state_into_the_other(
     world.database.close()
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(1, 5), max_size=6))
 def test_an_export_goes_on_after_a_restart_and_beside_writes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int]

@@ -8,9 +8,9 @@ import pytest
 
 from golden_scripts import SCRIPTS, rewritten
 from hashrange.storage.api import Engine
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests.reruns import Reruns
 
 
 def test_there_are_scripts() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 import pytest
 
+import collecting
 import hashrange
 from hashrange.clock import ManualClock
 from hashrange.database import Database
@@ -25,6 +26,21 @@ from hashrange.storage.memory import MemoryEngine
 from worlds import expiry_of, recovery_of, schema_of, table_of
 
 pytestmark = pytest.mark.once
+
+
+OLD: list[Any] = []
+"""The containers that were there before these tests, and may grow."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def old() -> Iterator[None]:
+    """Of the million objects that collecting the tests made only the containers are counted."""
+    gc.unfreeze()
+    OLD.extend(containers_of(gc.get_objects()).values())
+    collecting.freeze_the_tests()
+    yield
+    OLD.clear()
+
 
 DAY_SECONDS = 86_400
 # Longer than anything is kept of what is gone: the records of streams, backups of deleted tables, ended jobs.
@@ -111,10 +127,15 @@ def counted() -> Counter[str]:
     counts: Counter[str] = Counter()
     for kind, number in Counter(map(type, objects)).items():
         counts[f"{kind.__module__}.{kind.__qualname__}"] += number
-    containers = {id(one): one for one in gc.get_referents(*objects) if isinstance(one, (dict, list, set))}
+    containers = {id(one): one for one in OLD} | containers_of(objects)
     for one in containers.values():
         counts[f"entries of {type(one).__name__}"] += len(one)
     return counts
+
+
+def containers_of(objects: list[Any]) -> dict[int, Any]:
+    """The containers to which these objects refer, by their identity."""
+    return {id(one): one for one in gc.get_referents(*objects) if isinstance(one, (dict, list, set))}
 
 
 def grown(before: Counter[str]) -> dict[str, int]:

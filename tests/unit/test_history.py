@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.spans import moment_of, stamp_at, stamp_through
@@ -24,7 +25,7 @@ from histories import DAY, NOW, SORTS, World, key_of, opener_of, put, put_all, s
 
 
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(history=st.lists(steps, max_size=30))
 def test_every_moment_is_what_it_was(engine: str, history: list[tuple[Any, ...]]) -> None:
     with opener_of(engine) as opener:

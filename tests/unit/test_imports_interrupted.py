@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.buckets import ACCESS_DENIED, BucketError, Object, ObjectReader
 from hashrange.buckets.folders import Folders
 from hashrange.tables.inspection.check import check
@@ -24,7 +25,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.database.close()
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(1, 4), max_size=8),
     st.sampled_from(["CSV", "DYNAMODB_JSON", "ION"]),

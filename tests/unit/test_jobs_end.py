@@ -15,6 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from backing import World as Backups
+from doses import examples
 from hashrange.buckets import Object
 from hashrange.buckets.folders import Folders
 from hashrange.database import Database
@@ -113,7 +114,7 @@ def test_an_import_of_any_bytes_ends(world: World, line: bytes, kind: str, type_
     world("DeleteTable", TableName="music")
 
 
-@settings(max_examples=40)  # each writes four files
+@settings(max_examples=examples(40))  # each writes four files
 @given(LINES, st.sampled_from(["ION", "DYNAMODB_JSON"]))
 def test_a_bulk_operation_on_any_bytes_ends(world: World, line: bytes, kind: str) -> None:
     """With errors that are foreseen."""

@@ -14,11 +14,11 @@ import pytest
 import postgres
 from hashrange.database import Caller, Database
 from hashrange.operations.execution import Asked
-from hashrange.storage.contract.loops import Loop
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.reads import ranges
+from hashrange_engine_tests.loops import Loop
 from interruptions import Between, Stopping
 from worlds import table_of
 

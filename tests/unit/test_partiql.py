@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.clock import ManualClock
 from hashrange.database import Database
 from hashrange.errors import InternalServerError, ServiceError, ValidationException
@@ -166,7 +167,7 @@ def statements(draw: st.DrawFn) -> Statement:
 
 
 @given(statements())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 def test_printing_and_parsing_a_statement_gives_it_back(statement: Statement) -> None:
     text = show(statement)
     assert parse(text) == statement
@@ -211,7 +212,7 @@ def run(database: Database, text: str, parameters: list[Any]) -> None:
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join)))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_no_text_raises_anything_but_a_validation_exception(text: str) -> None:
     try:
         prepare(text)
@@ -221,7 +222,7 @@ def test_no_text_raises_anything_but_a_validation_exception(text: str) -> None:
 
 @given(statements(), st.data())
 @settings(
-    max_examples=200,
+    max_examples=examples(200),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -232,7 +233,7 @@ def test_any_statement_runs_or_is_refused(
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_runs_or_is_refused(database: Database, text: str) -> None:
     if text.isprintable() and text:
         run(database, text, [{"N": "1"}])

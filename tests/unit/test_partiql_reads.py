@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.errors import ValidationException
@@ -94,7 +95,7 @@ FILTERS = st.sampled_from([None, ("n = 2", "n = :two"), ("NOT n = 2", "NOT n = :
     limit=st.sampled_from([None, 1, 2, 5]),
     consistent=st.booleans(),
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_select_of_a_partition_is_a_query(
     events: Database,
     index: str | None,
@@ -139,7 +140,7 @@ def test_a_select_of_a_partition_is_a_query(
     sieve=FILTERS,
     limit=st.sampled_from([None, 1, 4]),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_select_without_a_partition_is_a_scan(
     events: Database, index: str | None, sieve: tuple[str, str] | None, limit: int | None
 ) -> None:
@@ -159,7 +160,7 @@ def test_a_select_without_a_partition_is_a_scan(
     descends=st.booleans(),
     limit=st.sampled_from([None, 1, 3, 7]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_partitions_come_one_after_the_other(
     events: Database, which: list[int], descends: bool, limit: int | None
 ) -> None:

@@ -12,9 +12,9 @@ import pytest
 from hashrange import compiled
 from hashrange.database import Database
 from hashrange.storage.api import Engine, Transaction
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests.reruns import Reruns
 
 RERUNS = "HASHRANGE_RERUNS"
 ROOT = Path(__file__).parents[2]

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hashrange
+from doses import examples
 from hashrange.client import connect
 from hashrange.database import Caller, Database, Settings
 from hashrange.errors import (
@@ -102,7 +103,7 @@ def check_restores(world: Recoverable, moments: list[float]) -> None:
 
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
 @pytest.mark.parametrize("at_once", [True, False])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(history=st.lists(steps, max_size=20), choice=st.randoms(use_true_random=False))
 def test_a_restored_table_is_what_the_table_was(
     engine: str, at_once: bool, history: list[tuple[Any, ...]], choice: random.Random

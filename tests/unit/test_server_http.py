@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange import errors
 from hashrange.database import Caller
 from hashrange.server.http import LARGE_BODY_BYTES, LINGER_SECONDS_MAX, Connection
@@ -523,7 +524,7 @@ _PIECES = st.lists(
 
 
 @given(_PIECES, st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_arbitrary_bytes_are_answered_or_refused(pieces: list[bytes], random: Any) -> None:
     peer = Peer(pipeline_max=3)
     for piece in pieces:

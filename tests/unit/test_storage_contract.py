@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import hashrange_engine_tests as contract
 import postgres
-from hashrange.storage import contract
-from hashrange.storage.api import Reader
-from hashrange.storage.contract.reruns import Reruns
-from hashrange.storage.contract.steps import (
-    check_a_body_between_any_two_steps_of_a_commit,
-    check_another_engine_between_any_two_steps,
-)
-from hashrange.storage.drafts import Draft
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests.reruns import Reruns
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
@@ -75,36 +68,3 @@ def test_shared_contract(check: contract.Check, reruns: bool, postgres_url: str)
         return Reruns(engine) if reruns else engine
 
     check(opener)
-
-
-class Forgetful:
-    """An engine that may be open twice on one store, and commits whatever others have changed meanwhile."""
-
-    def __init__(self, store: MemoryEngine) -> None:
-        self._store = store
-        self.commit_fault: Any = None
-
-    def write(self, body: Callable[[Any], Any]) -> Any:
-        def draft(reader: Reader) -> Any:
-            return body(made := Draft(reader)), made
-
-        result, made = self._store.read(draft)
-        if self.commit_fault is not None:
-            self.commit_fault("before")
-        made._read.clear()
-        self._store.write(made.commit)
-        return result
-
-    def submit(self, body: Callable[[Any], Any], done: Callable[[Any, Any], None]) -> None:
-        done(self.write(body), None)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-
-def test_checks_of_steps_find_lost_additions() -> None:
-    store = MemoryEngine()
-    with pytest.raises(AssertionError):
-        check_another_engine_between_any_two_steps(lambda name: Forgetful(store))
-    with pytest.raises(AssertionError):
-        check_a_body_between_any_two_steps_of_a_commit(lambda name: Forgetful(MemoryEngine()))

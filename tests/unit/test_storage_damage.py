@@ -21,9 +21,9 @@ from fastcrc.crc32 import iscsi as crc32c
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.cli import main
 from hashrange.storage.api import Transaction
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.files.logs import BLOCK_BYTES, BadBytes, LogRecord, read_log, write_log
 from hashrange.storage.embedded.files.manifest import read_manifest
@@ -37,6 +37,7 @@ from hashrange.storage.failures import (
     StoreDamaged,
     UnknownFormat,
 )
+from hashrange_engine_tests import faults
 
 P = b"partition"
 ITEMS = 60
@@ -475,7 +476,7 @@ def test_the_mark_is_damaged(data: Path) -> None:
     assert_refused(data, "the file STORE is damaged")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50))
 @given(where=st.tuples(st.integers(0), st.integers(0)), bits=st.integers(1, 255))
 def test_no_changed_byte_loses_anything_in_silence(
     killed_store: Path, tmp_path: Path, where: tuple[int, int], bits: int

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.cli.serving.serve import command as serve
@@ -60,7 +61,7 @@ def small_sst(data: Path) -> Path:
     return sst
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(at=st.floats(0, 1, exclude_max=True), length=st.sampled_from([1, 16, 512, 4096]))
 def test_a_walk_over_a_damaged_file_goes_forward_only(
     small_store: Path, tmp_path: Path, at: float, length: int

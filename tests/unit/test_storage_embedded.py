@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from rocksdict import Options, Rdict
 
 from hashrange.storage.api import Reader, Totals, Transaction
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, keys
 from hashrange.storage.embedded.view import KEPT_SPACE
 from hashrange.storage.failures import CommitFailed, DataDirectoryLocked, StorageError, UnknownFormat
+from hashrange_engine_tests import faults
 
 pytestmark = pytest.mark.once
 

@@ -27,10 +27,10 @@ from hashrange.database import Database
 from hashrange.errors import InternalServerError
 from hashrange.server import running
 from hashrange.storage.api import Reader, Totals, Transaction
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine, disk
 from hashrange.storage.embedded.room import Room
 from hashrange.storage.failures import CommitError, CommitFailed, CommitUnknown
+from hashrange_engine_tests import faults
 from worlds import table_of
 
 pytestmark = pytest.mark.once

@@ -17,11 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.storage.api import Reader, Totals, Transaction
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.failures import CommitFailed, CommitUnknown, Moment
 from hashrange.storage.memory import MemoryEngine
+from hashrange_engine_tests import faults
 
 pytestmark = pytest.mark.once
 
@@ -233,7 +234,7 @@ class History:
 
 
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(history=st.lists(steps, max_size=25))
 def test_random_histories(engine: str, history: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import worlds
+from doses import examples
 from hashrange.errors import ConditionalCheckFailedException, TransactionCanceledException
 from hashrange.storage.api import Engine
 from hashrange.storage.embedded import EmbeddedEngine
@@ -214,13 +215,13 @@ def play(history: History, steps: list[Any]) -> None:
 
 
 @given(steps=st.lists(step, min_size=25, max_size=60), shard_count=st.integers(1, 4))
-@settings(max_examples=75)
+@settings(max_examples=examples(75))
 def test_the_stream_folds_to_the_table_in_memory(steps: list[Any], shard_count: int) -> None:
     play(History(MemoryEngine, shard_count, restarts=False), steps)
 
 
 @given(steps=st.lists(step, min_size=15, max_size=40), shard_count=st.integers(1, 3))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_stream_folds_to_the_table_on_disk(steps: list[Any], shard_count: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory)

@@ -12,7 +12,6 @@ from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.storage.api import Transaction
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
@@ -23,6 +22,7 @@ from hashrange.tables.items import records
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
 from hashrange.tables.writes import backfill, builds, expiry, lag
 from hashrange.values import Item, item_size
+from hashrange_engine_tests.reruns import Reruns
 from worlds import create, expiry_of, new_index
 
 NOW = 1_700_000_000

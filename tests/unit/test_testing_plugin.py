@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plugin_runs import run_pytest
+from plugin_runs import run_pytest, run_pytest_in_a_process
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,7 +43,7 @@ def test_off():
     assert loaded == {"hashrange", "hashrange.testing", "hashrange.testing.plugin"}
 """
     )
-    assert "1 passed" in run_pytest(folder)
+    assert "1 passed" in run_pytest_in_a_process(folder)
 
 
 def test_each_test_has_a_database_of_its_own(folder: Path) -> None:
@@ -63,15 +63,11 @@ def test_own(dynamodb, dynamodb_client, dynamodb_resource, dynamodb_streams_clie
 """
     )
     assert "3 passed" in run_pytest(folder)
-    assert "3 passed" in run_pytest(folder, "-n", "2")
+    assert "3 passed" in run_pytest_in_a_process(folder, "-n", "2")
 
 
 def test_marks_declare_tables(folder: Path) -> None:
     (folder / "items.csv").write_text("pk,n:N\\na,1\\n".replace("\\n", "\n"))
-    (folder / "template.yaml").write_text(
-        "Parameters: {Stage: {Type: String}}\n"
-        'Resources: {T: {Type: AWS::Serverless::SimpleTable, Properties: {TableName: !Sub "t-${Stage}"}}}\n'
-    )
     (folder / "test_marks.py").write_text(
         """
 import pytest
@@ -82,9 +78,8 @@ pytestmark = pytest.mark.dynamodb("everywhere", "pk")
 @pytest.mark.dynamodb("orders", "pk", indexes={"by-n": "n:N"}, items="items.csv")
 class TestClass:
     @pytest.mark.dynamodb("more", "pk", items=[{"pk": "x"}])
-    @pytest.mark.dynamodb(tables="template.yaml", parameters={"Stage": "test"})
     def test_all(self):
-        assert names() == ["everywhere", "more", "orders", "t-test"]
+        assert names() == ["everywhere", "more", "orders"]
         items = CLIENT.scan(TableName="orders", IndexName="by-n")["Items"]
         assert items == [{"pk": {"S": "a"}, "n": {"N": "1"}}]
         assert CLIENT.scan(TableName="more")["Count"] == 1
@@ -152,10 +147,9 @@ def test_starts_there(dynamodb, number):
 
 
 def test_options_of_the_ini_file(folder: Path) -> None:
-    (folder / "tables.json").write_text('{"Resources": {"Things": {"Type": "AWS::Serverless::SimpleTable"}}}')
     (folder / "pytest.ini").write_text(
         "[pytest]\npythonpath = .\ndynamodb_scope = module\ndynamodb_region = eu-west-3\n"
-        "dynamodb_account_id = 111122223333\ndynamodb_tables = tables.json\ndynamodb_now = 2026-01-01\n"
+        "dynamodb_account_id = 111122223333\ndynamodb_now = 2026-01-01\n"
         "dynamodb_other_services = allow\n"
     )
     (folder / "test_options.py").write_text(
@@ -165,6 +159,8 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import EndpointConnectionError
 import pytest
+
+pytestmark = pytest.mark.dynamodb("Things", "id")
 
 def test_first(dynamodb_client, dynamodb_clock):
     table = dynamodb_client.describe_table(TableName="Things")["Table"]
@@ -320,7 +316,7 @@ def test_both(dynamodb, dynamodb_local, dynamodb_client):
     dynamodb_local.create_table("orders", "pk")
     assert dynamodb_client.list_tables()["TableNames"] == ["orders"]
 """)
-    told = run_pytest(folder, "-p", "others", environment={"PYTHONPATH": str(folder)})
+    told = run_pytest_in_a_process(folder, "-p", "others", environment={"PYTHONPATH": str(folder)})
     assert "1 passed" in told
 
 

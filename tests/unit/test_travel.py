@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hashrange
+from doses import examples
 from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.clock import VirtualClock, show_moment
@@ -76,7 +77,7 @@ def scanned(travel: Travel, at: float, **request: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(history=st.lists(steps, max_size=20), choice=st.randoms(use_true_random=False))
 def test_the_past_answers_as_it_did(engine: str, history: list[Any], choice: Any) -> None:
     with opener_of(engine) as opener:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doses import examples
 from hashrange.errors import ValidationException
 from hashrange.storage.memory import MemoryEngine
 from hashrange.vectors import graph
@@ -56,7 +57,7 @@ def graphs(world: World) -> list[Any]:
 
 @needs_usearch
 @pytest.mark.parametrize("distance", DISTANCES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(history=st.lists(steps, max_size=30))
 def test_a_small_graph_finds_all(distance: str, history: list[tuple[Any, ...]]) -> None:
     """A graph that is smaller than its breadth misses nothing, whatever happens to the items."""

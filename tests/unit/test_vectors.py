@@ -17,13 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import postgres
+from doses import examples
 from hashrange import pace
 from hashrange.errors import ServiceError, ValidationException
 from hashrange.expressions.search_conditions import EVERYTHING
 from hashrange.operations.vectors.search_vectors import _NO_FLOATS, _numbers
 from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Engine, Reader
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background import sweeps
@@ -34,6 +34,7 @@ from hashrange.tables.items import vectors
 from hashrange.values import admit_value
 from hashrange.vectors import cache as matrix_cache
 from hashrange.vectors import graph
+from hashrange_engine_tests.reruns import Reruns
 from histories import opener_of
 from vector_histories import SCOPED, compare, steps, take
 from vector_tables import DISTANCES, SCHEMA, World, condition, expected, index_of, key_of, listed
@@ -87,7 +88,7 @@ def rows_of(reader: Reader, space: int) -> list[Any]:
 @pytest.mark.parametrize("distance", DISTANCES)
 @pytest.mark.parametrize("memory", [1 << 28, 1 << 12], ids=["kept", "not kept"])
 @pytest.mark.parametrize("engine", ["memory", "embedded"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(history=st.lists(steps, max_size=30))
 def test_a_search_finds_what_a_look_at_all_items_finds(
     engine: str, memory: int, distance: str, history: list[tuple[Any, ...]]
@@ -97,7 +98,7 @@ def test_a_search_finds_what_a_look_at_all_items_finds(
 
 
 @pytest.mark.parametrize("distance", DISTANCES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=examples(5), deadline=None)
 @given(history=st.lists(steps, min_size=10, max_size=30))
 def test_a_search_on_postgresql_finds_what_a_look_at_all_items_finds(
     postgres_url: str, distance: str, history: list[tuple[Any, ...]]

@@ -15,7 +15,7 @@ methods of `Rule` which of these get the fault. docs/faults.md describes all of 
     fates    what happens to a request
 
 These faults happen before or after the engine's work. For commits that fail inside the engine see
-`storage.contract.faults`.
+`hashrange_engine_tests.faults`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ too long for the thread that it runs on, and an engine may raise one to fetch re
 run it again. Such an exception passes through `read`, `write`, `submit` and `submit_read` unchanged, and the
 body has written nothing. A body that runs after `submit` has returned ends with `Stopped` instead.
 
-What every engine promises (and `storage.contract` tests):
+What every engine promises (and `hashrange_engine_tests` tests):
 
 - Write bodies are serializable. A body sees its own writes and those of every body before it.
 - A body that raises leaves nothing behind; the exception reaches the caller.

@@ -26,7 +26,8 @@ hears of it."""
 CommitFault = Callable[[Moment], None]
 """Called by an engine at both moments of each commit that writes something. An exception from it fails the
 commit with `CommitFailed`. If it raises `CommitUnknown`, the bodies end with `CommitUnknown`, and their
-writes are stored if the moment was "after". `storage.contract.faults` makes such functions."""
+writes are stored if the moment was "after". `hashrange_engine_tests.faults` makes such
+functions."""
 
 
 class StorageError(Exception):

@@ -8,7 +8,7 @@
     costs     `pytest --dynamodb-costs`: the most expensive tests of a run
     moments   moments and durations as tests write them; the clock
     waiting   lets the clock pass while a program sleeps
-    tables    tables from a short form, and from files in common formats
+    declarations  tables from a short form, and how a declared table is made
     items     items from Python values, JSON and CSV
     servers   a server in a thread
     plugin    the pytest plugin
@@ -43,8 +43,8 @@ __all__ = [
 
 _MODULES: Final = {
     "Block": "blocks",
-    "DeclarationError": "tables",
-    "DeclarationWarning": "tables",
+    "DeclarationError": "declarations",
+    "DeclarationWarning": "declarations",
     "LocalClock": "moments",
     "LocalDatabase": "database",
     "NoStream": "database",
@@ -63,11 +63,11 @@ _MODULES: Final = {
 if TYPE_CHECKING:
     from hashrange.testing.blocks import Block, current, local
     from hashrange.testing.database import LocalDatabase, NoStream, NotSettling, Snapshot
+    from hashrange.testing.declarations import DeclarationError, DeclarationWarning
     from hashrange.testing.hook import RequestStopped, install
     from hashrange.testing.mocking import mock_aws
     from hashrange.testing.moments import LocalClock
     from hashrange.testing.servers import Server, serving
-    from hashrange.testing.tables import DeclarationError, DeclarationWarning
 else:
 
     def __getattr__(name):

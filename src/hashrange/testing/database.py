@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hashrange.faults import Faults
     from hashrange.operations.travel import Travel
     from hashrange.rings import Trigger
-    from hashrange.testing.tables import Declaration
+    from hashrange.testing.declarations import Declaration
 
 _ROUNDS_MAX: Final = 1_000
 
@@ -181,7 +181,7 @@ class LocalDatabase:
         CreateTable. Raises `DeclarationError` for a key that cannot be read, and
         `hashrange.errors.ServiceError` for a table that DynamoDB refuses.
         """
-        from hashrange.testing.tables import declare
+        from hashrange.testing.declarations import declare
 
         self._make(
             declare(
@@ -202,11 +202,12 @@ class LocalDatabase:
         state in JSON (``terraform show -json``), JSON for or of ``aws dynamodb create-table`` or
         ``describe-table``, or a NoSQL Workbench model. `parameters` are those of a template. Warns
         (`DeclarationWarning`) of what is declared and has no effect here. Raises `DeclarationError` for a
-        file that declares no tables, or a property that is not known, and `hashrange.errors.ServiceError` for
-        a table that DynamoDB refuses.
+        file that declares no tables, or a property that is not known, `hashrange.errors.ServiceError` for
+        a table that DynamoDB refuses, and `rings.Missing` without the ring `templates`.
         """
-        from hashrange.testing.tables import DeclarationWarning, read
+        from hashrange.testing.declarations import DeclarationWarning
 
+        read = rings.needed("templates", "testing", "tables")
         declarations = [
             declaration
             for path in paths
@@ -223,7 +224,7 @@ class LocalDatabase:
         return [declaration.name for declaration in declarations]
 
     def _make(self, declaration: Declaration) -> list[str]:
-        from hashrange.testing.tables import make
+        from hashrange.testing.declarations import make
 
         return make(self.database, self.execute, self.load, declaration)
 

@@ -22,7 +22,7 @@ from hashrange.interchange.compression import DAMAGED, compression_of, reader, u
 from hashrange.interchange.item_files import is_json, rows
 from hashrange.interchange.plain_json import NoItem, item_of
 from hashrange.interchange.rows import Bad
-from hashrange.testing.tables.forms import DeclarationError
+from hashrange.testing.declarations import DeclarationError
 
 Item = dict[str, Any]
 

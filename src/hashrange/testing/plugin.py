@@ -201,8 +201,7 @@ def _declare_marks(database: LocalDatabase, request: pytest.FixtureRequest) -> N
 
 def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *arguments: Any, **named: Any) -> None:
     from hashrange.shapes import OPERATIONS
-    from hashrange.testing.tables.declaration import check_names
-    from hashrange.testing.tables.forms import DeclarationError
+    from hashrange.testing.declarations import DeclarationError, check_names
 
     check_names(named, ("tables", "parameters", *OPERATIONS["CreateTable"].members))
     tables = named.pop("tables", None)

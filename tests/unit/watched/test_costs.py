@@ -18,9 +18,9 @@ from hashrange.database import Database
 from hashrange.faults import latency, lose_answer, throttle, unprocessed
 from hashrange.prices import published
 from hashrange.server import running
-from hashrange.storage.contract.reruns import Reruns
 from hashrange.storage.memory import MemoryEngine
-from plugin_runs import run_pytest
+from hashrange_engine_tests.reruns import Reruns
+from plugin_runs import run_pytest, run_pytest_in_a_process
 from unit.test_bills import REQUESTS, made
 from vector_tables import index_of, listed
 from watched import Clients, create
@@ -395,7 +395,8 @@ SUITE = """
 )
 def test_pytest_prints_the_most_expensive_tests(tmp_path: Path, options: list[str], tests: list[str]) -> None:
     (tmp_path / "test_suite.py").write_text(textwrap.dedent(SUITE), encoding="utf-8")
-    shown = run_pytest(tmp_path, *options)
+    running_pytest = run_pytest_in_a_process if "-n" in options else run_pytest
+    shown = running_pytest(tmp_path, *options)
     assert "3 passed" in shown
     table = [line.split() for line in shown.splitlines() if "test_suite.py::" in line]
     assert [row[-1].rpartition("::")[2] for row in table] == tests

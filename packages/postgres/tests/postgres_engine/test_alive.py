@@ -18,10 +18,10 @@ from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import Outcomes, P, get, put
-from hashrange.storage.contract.transactions import writable
 from hashrange.storage.failures import CommitError, CommitFailed, StorageError
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import Outcomes, P, get, put
+from hashrange_engine_tests.transactions import writable
 from hashrange_postgres import PostgresEngine, upkeep
 from hashrange_postgres.fetching import FetchRequest
 from hashrange_postgres.wire.connections import Lost

@@ -11,8 +11,8 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Transaction
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import Outcomes, P
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import Outcomes, P
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.commits import Commits
 from hashrange_postgres.groups import Group, State

@@ -14,9 +14,9 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Totals
-from hashrange.storage.contract.records import P, get, put, rows
-from hashrange.storage.contract.transactions import writable
 from hashrange.storage.failures import CommitError, CommitFailed, StorageError
+from hashrange_engine_tests.records import P, get, put, rows
+from hashrange_engine_tests.transactions import writable
 from hashrange_postgres import PostgresEngine
 from list_append import SPACE, Run
 

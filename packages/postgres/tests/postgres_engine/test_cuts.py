@@ -14,9 +14,9 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Totals, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import Outcomes, P, get, put, rows
 from hashrange.storage.failures import CommitFailed, CommitUnknown
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.records import Outcomes, P, get, put, rows
 from hashrange_postgres import PostgresEngine, writer
 from hashrange_postgres.turns import ALWAYS
 from hashrange_postgres.wire import connections

@@ -15,8 +15,8 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Transaction
-from hashrange.storage.contract.records import P, put, rows
 from hashrange.storage.failures import CommitFailed, StorageError
+from hashrange_engine_tests.records import P, put, rows
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.wire import connections
 

@@ -18,10 +18,10 @@ import postgres
 from hashrange import pace
 from hashrange.database import Database
 from hashrange.storage.api import Reader, Totals, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.loops import Interrupted, Loop
-from hashrange.storage.contract.records import Outcomes, P, Q, get, put, rows
 from hashrange.storage.failures import CommitFailed, Stopped, StorageError
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.loops import Interrupted, Loop
+from hashrange_engine_tests.records import Outcomes, P, Q, get, put, rows
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.groups import Group
 from hashrange_postgres.turns import ALWAYS, NEVER

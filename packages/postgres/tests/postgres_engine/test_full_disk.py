@@ -15,9 +15,9 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.records import P, Q, get
-from hashrange.storage.contract.transactions import writable
 from hashrange.storage.failures import CommitError, CommitFailed
+from hashrange_engine_tests.records import P, Q, get
+from hashrange_engine_tests.transactions import writable
 from hashrange_postgres import PostgresEngine
 
 MIB = 1024 * 1024

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 import postgres
-from hashrange.storage.contract.records import Outcomes, P
+from hashrange_engine_tests.records import Outcomes, P
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.turns import ALWAYS, NEVER
 

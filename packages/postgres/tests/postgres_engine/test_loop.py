@@ -14,8 +14,8 @@ import pytest
 import pgbouncer
 import postgres
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import Outcomes, P, Q, get, put
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import Outcomes, P, Q, get, put
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.wire import connections
 

@@ -11,8 +11,8 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import Outcomes, P, rows
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.records import Outcomes, P, rows
 from hashrange_postgres import PostgresEngine, schema
 
 LOGS: Final = (8, 9)

@@ -10,10 +10,10 @@ from typing import Any
 import psycopg
 import pytest
 
+import hashrange_engine_tests as contract
 import postgres
-from hashrange.storage import contract
-from hashrange.storage.contract.records import P, get, put, rows
 from hashrange.storage.failures import StorageError, UnknownFormat
+from hashrange_engine_tests.records import P, get, put, rows
 from hashrange_postgres import PostgresEngine, schema
 from hashrange_postgres.wire import connections, probe
 

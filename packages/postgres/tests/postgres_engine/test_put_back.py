@@ -17,11 +17,11 @@ import pytest
 
 import postgres
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.records import P
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.offline.directory_copy import DirectorySource
 from hashrange.storage.failures import CommitUnknown
 from hashrange.storage.store_copy import copy
+from hashrange_engine_tests.records import P
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres.moving import SchemaTarget
 

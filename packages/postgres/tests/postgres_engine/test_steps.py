@@ -1,9 +1,9 @@
 """The engine over PostgreSQL: one body's commit, and another body at each step in between.
 
 A step is where an engine gives its lock back, and where it begins or ends a statement; the steps that every
-engine has are in the contract (`storage.contract.steps`). The other body comes at one step, from the same
-engine or from another one; each test goes through all steps. At the end every addition that was acknowledged
-has to be there, and the history to be serializable.
+engine has are in the contract (`hashrange_engine_tests.steps`). The other body comes at one step, from the
+same engine or from another one; each test goes through all steps. At the end every addition that was
+acknowledged has to be there, and the history to be serializable.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import pytest
 import postgres
 from consistency import serializability
 from consistency.serializability import Append, Read
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import P, Q
-from hashrange.storage.contract.steps import Steps
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import P, Q
+from hashrange_engine_tests.steps import Steps
 from hashrange_postgres import PostgresEngine, writer
 from hashrange_postgres.turns import ALWAYS, NEVER
 from hashrange_postgres.wire.loop_connections import LoopConnection

@@ -19,9 +19,9 @@ from hashrange.database import Database
 from hashrange.server import running
 from hashrange.storage import features
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import Outcomes, P, get, put, rows
 from hashrange.storage.failures import StoreOutgrown
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import Outcomes, P, get, put, rows
 from hashrange_postgres import PostgresEngine
 from hashrange_postgres import schema as schemas
 from hashrange_postgres.wire.statements import Arguments

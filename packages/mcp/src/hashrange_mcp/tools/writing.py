@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+from hashrange import rings
 from hashrange.cli.remote import batches
 from hashrange.cli.remote import clients as remote
-from hashrange.testing.tables import Declaration, DeclarationError, read_text
+from hashrange.testing.declarations import Declaration, DeclarationError
 from hashrange_mcp import answers, estimates
 from hashrange_mcp.connection import Connection
 from hashrange_mcp.tools.tables import Table
@@ -69,13 +70,15 @@ class Writing:
         user first."""
         dynamodb = self._connection.clients.dynamodb
         try:
-            declared = read_text(
+            declared: list[Declaration] = rings.needed("templates", "testing", "text")(
                 model.encode(),
                 "the model",
                 parameters=parameters,
                 region=dynamodb.meta.region_name,
                 account_id="000000000000",
             )
+        except rings.Missing as error:
+            raise ToolError(str(error)) from error
         except DeclarationError as error:
             raise ToolError(f"{error} Correct the model and call this again.") from error
         if dry_run:

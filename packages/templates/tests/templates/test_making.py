@@ -11,7 +11,7 @@ import pytest
 
 from hashrange.settings import Settings
 from hashrange.testing import DeclarationError, DeclarationWarning, LocalDatabase
-from hashrange.testing.tables import of_document
+from hashrange_templates.reading import of_document
 
 REGION, OTHER = "eu-west-1", "us-east-1"
 ACCOUNT = "111122223333"

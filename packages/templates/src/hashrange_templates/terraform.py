@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange.testing.tables.arguments import RESOURCES
-from hashrange.testing.tables.declaration import Declaration, Item, Request
-from hashrange.testing.tables.forms import DocumentPlace, fit, shown
-from hashrange.testing.tables.resources import replica_updates, table
+from hashrange.testing.declarations import Declaration, Item, Request
+from hashrange_templates.arguments import RESOURCES
+from hashrange_templates.forms import DocumentPlace, fit, shown
+from hashrange_templates.resources import replica_updates, table
 
 _WARM_READ_UNITS: Final = 12_000
 _WARM_WRITE_UNITS: Final = 4_000

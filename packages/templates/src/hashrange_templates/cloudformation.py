@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from hashrange.testing.tables.declaration import Declaration
-from hashrange.testing.tables.forms import DeclarationError, DocumentPlace, Idle, fit, shown, text_of
-from hashrange.testing.tables.intrinsics import Template
-from hashrange.testing.tables.resources import RESOURCES, SIMPLE_TABLE
+from hashrange.testing.declarations import Declaration, DeclarationError
+from hashrange_templates.forms import DocumentPlace, Idle, fit, shown, text_of
+from hashrange_templates.intrinsics import Template
+from hashrange_templates.resources import RESOURCES, SIMPLE_TABLE
 
 _STACK: Final = Idle("it concerns the stack")
 _ATTRIBUTES: Final = {

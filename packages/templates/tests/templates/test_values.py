@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from hashrange.testing import DeclarationError
-from hashrange.testing.tables import of_document, read
-from hashrange.testing.tables.declaration import Declaration
+from hashrange.testing.declarations import Declaration
+from hashrange_templates.reading import of_document, read
 
 REGION, ACCOUNT = "eu-west-1", "111122223333"
 

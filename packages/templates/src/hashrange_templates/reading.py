@@ -1,18 +1,4 @@
-"""Tables from files in common formats.
-
-    declaration     a table to be created, and its short form
-    forms           which properties a declaration has, and what they hold
-    cloudformation  a CloudFormation or SAM template, in YAML or JSON
-    resources       the properties of a template's tables, and what becomes of each
-    intrinsics      the functions, parameters and conditions of a template
-    terraform       ``terraform show -json`` of a plan or a state
-    arguments       the arguments of Terraform's resources
-    documents       JSON for and of ``aws dynamodb create-table``; a NoSQL Workbench model
-    making          makes what is declared
-
-`read` recognises the format by the file's content. What a file declares is made, refused, or noted
-(`Declaration.notes`); properties that make no difference here are `forms.Idle`.
-"""
+"""Reads the tables of a file, whose content says in which format it is."""
 
 from __future__ import annotations
 
@@ -22,15 +8,9 @@ from typing import Any
 
 import orjson
 
-from hashrange.testing.tables import cloudformation, documents, terraform
-from hashrange.testing.tables.declaration import Declaration, declare
-from hashrange.testing.tables.forms import DeclarationError, DocumentPlace
-from hashrange.testing.tables.making import DeclarationWarning, make
-
-__all__ = [
-    "Declaration", "DeclarationError", "DeclarationWarning", "declare", "make", "of_document", "read",
-    "read_text",
-]  # fmt: skip
+from hashrange.testing.declarations import Declaration, DeclarationError
+from hashrange_templates import cloudformation, documents, terraform
+from hashrange_templates.forms import DocumentPlace
 
 
 def read(

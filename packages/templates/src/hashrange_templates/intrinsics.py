@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from hashrange.testing.tables.forms import DocumentPlace, hint, shown, text_of, truth_of
+from hashrange_templates.forms import DocumentPlace, hint, shown, text_of, truth_of
 
 NO_VALUE: Final = object()
 """The value of AWS::NoValue: the member that has it is left out."""

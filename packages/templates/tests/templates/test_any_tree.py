@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashrange.testing import DeclarationError
-from hashrange.testing.tables import read
+from hashrange_templates.reading import read
 
 KEYS: Final[dict[str, Any]] = {
     "TableName": "tab",

@@ -1,4 +1,4 @@
-"""The contract's checks of the stamps of bodies, and of the records stored under stamps. See `contract`."""
+"""The contract's checks of the stamps of bodies, and of the records stored under stamps. See the package."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from hashrange.storage.api import STAMP_BYTES, Engine, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import Opener, P, Q, Stop, compete, expect, opened, rows
-from hashrange.storage.contract.transactions import MOMENTS, writable
 from hashrange.storage.failures import CommitFailed
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.records import Opener, P, Q, Stop, compete, expect, opened, rows
+from hashrange_engine_tests.transactions import MOMENTS, writable
 
 
 def keep(txn: Transaction, value: bytes, moment: int, space: int = 1) -> None:

@@ -1,5 +1,5 @@
 """The contract's checks of event loops: how an engine uses the loop that it is given, and the bodies that it
-queues. See `contract`."""
+queues. See the package."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from hashrange import pace
 from hashrange.storage.api import Engine, Transaction
-from hashrange.storage.contract.records import Opener, Outcomes, P, expect, get, opened, put, rows
 from hashrange.storage.failures import Stopped, StorageError
+from hashrange_engine_tests.records import Opener, Outcomes, P, expect, get, opened, put, rows
 
 # More bytes than an engine commits at once: it has to queue some of the bodies that write them.
 BODIES: Final = 12

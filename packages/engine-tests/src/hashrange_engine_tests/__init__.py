@@ -27,8 +27,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.storage.contract import loops, records, shared, stamps, steps, transactions
-from hashrange.storage.contract.records import Check, Opener
+from hashrange_engine_tests import loops, records, shared, stamps, steps, transactions
+from hashrange_engine_tests.records import Check, Opener
 
 __all__ = ["CHECKS", "DURABLE_CHECKS", "SHARED_CHECKS", "Check", "Opener"]
 

@@ -1,6 +1,6 @@
 """The contract's checks of records: records that are put are found, in order, whole or not at all.
 
-Also the parts of all checks: opening, expecting, waiting. See `contract`.
+Also the parts of all checks: opening, expecting, waiting. See the package.
 """
 
 from __future__ import annotations

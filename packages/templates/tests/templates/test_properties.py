@@ -14,11 +14,11 @@ from zlib import crc32
 import pytest
 
 from hashrange.testing import DeclarationError
-from hashrange.testing.tables import of_document
-from hashrange.testing.tables.arguments import TABLE as TERRAFORM_TABLE
-from hashrange.testing.tables.declaration import Declaration
-from hashrange.testing.tables.forms import Idle
-from hashrange.testing.tables.resources import GLOBAL_TABLE, RESOURCES, SIMPLE_TABLE, TABLE
+from hashrange.testing.declarations import Declaration
+from hashrange_templates.arguments import TABLE as TERRAFORM_TABLE
+from hashrange_templates.forms import Idle
+from hashrange_templates.reading import of_document
+from hashrange_templates.resources import GLOBAL_TABLE, RESOURCES, SIMPLE_TABLE, TABLE
 
 REGION, OTHER = "eu-west-1", "us-east-1"
 ACCOUNT = "111122223333"

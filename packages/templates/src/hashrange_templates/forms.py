@@ -23,7 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from hashrange.interchange.descriptions import IncompleteDescription, create_request
 from hashrange.shapes.vocabulary import Boolean, List, Map, Number, Shape, Structure
+from hashrange.testing.declarations import DeclarationError, Request
 
 Form = Any
 """One of the forms above. They are nested values, for which Python has no narrower type."""
@@ -35,10 +37,6 @@ _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,40}\s*").fullmatch
 _NAMES_SHOWN_MAX: Final = 40
 _SHOWN_CHARS_MAX: Final = 80
 _NOUNS: Final = {str: "a text", int: "a whole number", bool: "true or false"}
-
-
-class DeclarationError(ValueError):
-    """A declaration of tables or items cannot be read; the text says what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,15 @@ class DocumentPlace:
     def note(self, text: str) -> None:
         """Note that a value at this place has no effect."""
         self.notes.append(f"{self.path}: {text}")
+
+
+def of_request(given: Mapping[str, Any], place: DocumentPlace) -> Request:
+    """The request of CreateTable in a request or in an answer of DescribeTable, which are at `place`. Raises
+    DeclarationError."""
+    try:
+        return create_request(given)
+    except IncompleteDescription as error:
+        raise place.error(str(error)) from error
 
 
 def form_of(shape: Shape) -> Form:

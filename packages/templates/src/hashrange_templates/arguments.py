@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hashrange.testing.tables.forms import Form, Idle
+from hashrange_templates.forms import Form, Idle
 
 _COMPUTED: Final = Idle("the service makes it")
 _RESTORED: Final = Idle("the table is not restored; it is empty", told=True)

@@ -1,28 +1,40 @@
-"""A table to be created: the request of CreateTable, its time to live, and its first items.
+"""A table to be created, the short form in which tests declare it, and how it is made.
 
     declare("orders", "pk, sk:N", indexes={"by-customer": "customer, placed:N"}, ttl="until")
 
 A key is written as its attributes, the partition key first; an attribute without a type after its name has
-the type S.
+the type S. Tables from files of other programs are those of the ring `templates`.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from hashrange.interchange.descriptions import IncompleteDescription, create_request
 from hashrange.shapes import OPERATIONS
-from hashrange.testing.tables.forms import DeclarationError, DocumentPlace
+
+if TYPE_CHECKING:
+    from hashrange.database import Database
 
 Request = dict[str, Any]
 Item = dict[str, Any]
 Setting = tuple[str, Request]
 """An operation, and its request without the table's name; members that are None are absent."""
 
+Execute = Callable[[str, Request], Request]
+
 _TYPES: Final = ("S", "N", "B")
+
+
+class DeclarationError(ValueError):
+    """A declaration of tables or items cannot be read; the text says what is wrong with it."""
+
+
+class DeclarationWarning(UserWarning):
+    """A part of a declaration has no effect in this database; the text says which, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +138,65 @@ def _schema(key: str, types: dict[str, str]) -> list[dict[str, str]]:
     return schema
 
 
-def of_request(given: Mapping[str, Any], place: DocumentPlace) -> Request:
-    """The request of CreateTable in a request or in an answer of DescribeTable, which are at `place`. Raises
-    DeclarationError."""
+def make(
+    database: Database,
+    execute: Execute,
+    load: Callable[[str, tuple[Item, ...]], object],
+    declared: Declaration,
+) -> list[str]:
+    """Make a table through `execute`, and put its items with `load`. Returns what has no effect.
+
+    A table that something has to follow is ACTIVE at once, whatever the settings say. Raises
+    `hashrange.errors.ServiceError`.
+    """
+    notes = list(declared.notes)
+    follows = bool(declared.ttl or declared.settings or declared.stream_policy or declared.replicas)
+    with _at_once(database, follows or bool(declared.items)):
+        made = execute("CreateTable", declared.create)["TableDescription"]
+        if declared.ttl is not None:
+            specification = {"AttributeName": declared.ttl, "Enabled": True}
+            execute(
+                "UpdateTimeToLive", {"TableName": declared.name, "TimeToLiveSpecification": specification}
+            )
+        for operation, members in declared.settings:
+            execute(operation, {"TableName": declared.name, **members})
+        if declared.stream_policy is not None and "LatestStreamArn" in made:
+            policy = {"ResourceArn": made["LatestStreamArn"], "Policy": declared.stream_policy}
+            execute("PutResourcePolicy", policy)
+        hindrance = _hindrance(database, declared) if declared.replicas else ""
+        if hindrance:
+            notes.append(f"its replicas in {_regions(declared)} are not made: {hindrance}")
+        else:
+            for members in declared.replicas:
+                execute("UpdateTable", {"TableName": declared.name, **members})
+    load(declared.name, declared.items)
+    return notes
+
+
+def _hindrance(database: Database, declared: Declaration) -> str:
+    """Why a table cannot have replicas here; "" if it can."""
+    if database.settings.separate_regions:
+        return (
+            "each region of this database has its own tables. Give it the setting separate_regions=False, as "
+            "hashrange.local(shared_regions=True) does."
+        )
+    if declared.create["BillingMode"] == "PROVISIONED":
+        return "a table with provisioned capacity gets none, because nothing scales it here."
+    return ""
+
+
+def _regions(declared: Declaration) -> str:
+    updates = [update["Create"] for members in declared.replicas for update in members["ReplicaUpdates"]]
+    return ", ".join(str(create["RegionName"]) for create in updates)
+
+
+@contextmanager
+def _at_once(database: Database, wanted: bool) -> Iterator[None]:
+    """Let tables change their states at once meanwhile."""
+    settings = database.settings
+    if wanted and (settings.create_seconds or settings.update_seconds):
+        database.settings = replace(settings, create_seconds=0.0, update_seconds=0.0)
     try:
-        return create_request(given)
-    except IncompleteDescription as error:
-        raise place.error(str(error)) from error
+        yield
+    finally:
+        database.settings = settings

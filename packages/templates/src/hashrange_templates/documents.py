@@ -14,18 +14,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hashrange.shapes import OPERATIONS
-from hashrange.testing.tables.declaration import Declaration, Request, of_request
-from hashrange.testing.tables.forms import DocumentPlace, Form, fit, form_of
-from hashrange.testing.tables.resources import replica_updates
+from hashrange.testing.declarations import Declaration, Request
+from hashrange_templates.forms import DocumentPlace, Form, fit, form_of, of_request
+from hashrange_templates.resources import replica_updates
 
 _CREATE: Final[Form] = form_of(OPERATIONS["CreateTable"])
 _DESCRIBED: Final[Form] = {
     "BillingModeSummary": {"BillingMode": str},
     "TableClassSummary": {"TableClass": str},
     "SSEDescription": {"Status": str, "KMSMasterKeyArn": str},
-    "Replicas": [
-        {"RegionName": str, "KMSMasterKeyId": str, "ReplicaTableClassSummary": {"TableClass": str}}
-    ],
+    "Replicas": [{"RegionName": str, "KMSMasterKeyId": str, "ReplicaTableClassSummary": {"TableClass": str}}],
     "GlobalTableWitnesses": [{"RegionName": str}],
     "MultiRegionConsistency": str,
 }

@@ -1,4 +1,4 @@
-"""The contract's checks of logs and stamps while a commit of another engine is under way. See `contract`.
+"""The contract's checks of logs and stamps while a commit of another engine is under way. See the package.
 
 The first engine's commit has its numbers when it is stopped, just before its end. Then the second engine
 commits to the same logs, and looks. An engine may make it wait for the first one, and it comes later then.
@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from hashrange.storage.api import STAMP_BYTES, Reader, Transaction
-from hashrange.storage.contract import faults
-from hashrange.storage.contract.records import Opener, Outcomes, P, Q, opened
-from hashrange.storage.contract.stamps import keep, kept
-from hashrange.storage.contract.steps import PATIENCE_SECONDS
-from hashrange.storage.contract.transactions import stamped, stamps_of
+from hashrange_engine_tests import faults
+from hashrange_engine_tests.records import Opener, Outcomes, P, Q, opened
+from hashrange_engine_tests.stamps import keep, kept
+from hashrange_engine_tests.steps import PATIENCE_SECONDS
+from hashrange_engine_tests.transactions import stamped, stamps_of
 
 
 def check_what_was_read_of_a_log_never_changes(opener: Opener) -> None:

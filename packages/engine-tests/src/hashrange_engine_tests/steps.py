@@ -1,5 +1,5 @@
 """The contract's checks of interleavings: another body comes between any two steps of a body and its commit.
-See `contract`.
+See the package.
 
 A step is a place between two calls of a body's transaction, a moment of its commit, and a callback of the
 event loop. A check goes through all of them, one after the other: it lets the other body come at the first
@@ -16,8 +16,8 @@ from threading import Lock
 from typing import Final
 
 from hashrange.storage.api import Engine, Reader, Transaction
-from hashrange.storage.contract.loops import Loop
-from hashrange.storage.contract.records import Opener, Outcomes, opened
+from hashrange_engine_tests.loops import Loop
+from hashrange_engine_tests.records import Opener, Outcomes, opened
 
 WAYS: Final = ("gets", "scans", "positions")
 """How a body reads the records that it changes."""

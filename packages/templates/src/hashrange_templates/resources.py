@@ -17,9 +17,9 @@ from typing import Final
 import orjson
 
 from hashrange.shapes import OPERATIONS
-from hashrange.testing.tables.declaration import Declaration, Request, Setting, of_request
-from hashrange.testing.tables.forms import DocumentPlace, Form, Idle, form_of
-from hashrange.testing.tables.intrinsics import is_of_stack
+from hashrange.testing.declarations import Declaration, Request, Setting
+from hashrange_templates.forms import DocumentPlace, Form, Idle, form_of, of_request
+from hashrange_templates.intrinsics import is_of_stack
 
 _CREATE: Final = form_of(OPERATIONS["CreateTable"])
 _TTL: Final = form_of(OPERATIONS["UpdateTimeToLive"])["TimeToLiveSpecification"]
