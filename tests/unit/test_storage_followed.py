@@ -125,7 +125,7 @@ def test_a_batch_that_is_held_back_is_unknown_and_writes_are_refused(tmp_path: P
     with pytest.raises(CommitUnknown, match="a fault" if raises else "the lease ran out"):
         put(engine, b"a", b"1")
     assert engine.refusing()
-    with pytest.raises(CommitFailed, match="the lease ran out|a fault"):
+    with pytest.raises(CommitFailed, match=r"the lease ran out|a fault"):
         put(engine, b"b", b"2")
     assert engine.read(lambda reader: reader.get(5, P, b"a")) == b"1"
     told.cause = told.error = None

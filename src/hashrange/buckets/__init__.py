@@ -92,7 +92,9 @@ class Buckets(Protocol):
         `BucketError`, with NO_SUCH_KEY if there is none."""
         ...
 
-    def put(self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False) -> str:
+    def put(
+        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+    ) -> str:
         """Write a small object; returns its ETag. `new`: only if there is no such object; `etag`: only if the
         object has this ETag. Otherwise raises `BucketError` with CHANGED, and so it may after a lost answer,
         although the object was written: read it."""

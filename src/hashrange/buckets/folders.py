@@ -119,7 +119,9 @@ class Folders:
                 raise BucketError(NO_SUCH_KEY, f"There is no object {key} in {bucket}.") from None
         return content, _content_etag(content)
 
-    def put(self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False) -> str:
+    def put(
+        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+    ) -> str:
         """As `Buckets.put`. Programs on several machines agree only if the file system's locks do."""
         if not new and etag is None:
             with self.create(bucket, key) as sink:

@@ -108,7 +108,9 @@ class S3Buckets:
             answer = self._client.get_object(Bucket=bucket, Key=key)
             return answer["Body"].read(), answer["ETag"]
 
-    def put(self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False) -> str:
+    def put(
+        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+    ) -> str:
         """As `Buckets.put`."""
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if new else {"IfMatch": etag} if etag else {}
         with _translated():
@@ -257,6 +259,4 @@ class _Upload:
 
     def abort(self) -> None:
         if self._upload_id is not None:
-            self._client.abort_multipart_upload(
-                Bucket=self._bucket, Key=self._key, UploadId=self._upload_id
-            )
+            self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key, UploadId=self._upload_id)

@@ -144,8 +144,8 @@ class Replay:
 
     def _failed(self, error: Exception) -> StorageError:
         return StorageError(
-            f"The store in {self._directory} could not be written: {error}. Check that the disk has room, and "
-            "run the command again, which begins anew."
+            f"The store in {self._directory} could not be written: {error}. Check that the disk has room, "
+            "and run the command again, which begins anew."
         )
 
     def close(self) -> None:
