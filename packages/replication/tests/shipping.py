@@ -166,6 +166,8 @@ class Faulty:
         if what in ("refused", "half"):
             raise Unreachable(f"{name} of {key} failed")
         answer = request()
+        if what in ("twice", "lost") and name == "open":
+            answer.close()
         if what == "twice":
             answer = request()
         if what == "lost":
