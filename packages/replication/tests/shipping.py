@@ -112,7 +112,7 @@ class World:
         self.database.close()
 
     def crash(self) -> None:
-        """End without shipping anything more. (The store itself is closed, so that it can be opened again.)"""
+        """End without shipping anything more. (The store is closed, so that it can be opened again.)"""
         self.engine.follow(None)
         self.database.close()
 
@@ -200,9 +200,7 @@ class Faulty:
     def put(
         self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
     ) -> str:
-        answer: str = self._do(
-            "put", key, lambda: self._inner.put(bucket, key, content, etag=etag, new=new)
-        )
+        answer: str = self._do("put", key, lambda: self._inner.put(bucket, key, content, etag=etag, new=new))
         return answer
 
     def delete(self, bucket: str, key: str) -> None:

@@ -98,7 +98,7 @@ class Bases:
         self.new_epoch = False
         """Whether the next chain needs an epoch of its own, because one was begun in the present epoch."""
         self.problem = ""
-        self.share = 1.0
+        self.share = 0.0
         """How much of the base that is being made is in the bucket."""
         self.stopped = False
 
@@ -128,6 +128,7 @@ class Bases:
         """Make a base, and a new chain before it if the present one is broken. Raises CopyError,
         StorageError, BucketError, OSError; then nothing of it counts, and it may be tried again."""
         shipper, lease = self._shipper, self._lease
+        self.share = 0.0
         listing = list_copy(self._place)
         if shipper.broken:
             if self.new_epoch:

@@ -24,7 +24,9 @@ KEYS = st.sampled_from([None, key_of(1)])
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, RECORDS), max_size=6))
-def test_batches_are_read_as_they_were_written(batches: list[tuple[int, int, dict[bytes, bytes | None]]]) -> None:
+def test_batches_are_read_as_they_were_written(
+    batches: list[tuple[int, int, dict[bytes, bytes | None]]],
+) -> None:
     content = b"".join(frame(*batch) for batch in batches)
     assert list(frames(content)) == [Batch(*batch) for batch in batches]
 

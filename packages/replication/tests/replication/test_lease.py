@@ -237,6 +237,6 @@ def test_never_two_servers_acknowledge(tmp_path_factory: Any, acts: list[Any], r
             for server in servers:
                 server.now.advance(seconds / 4 * server.rate)
             assert sum(server.acknowledges() for server in servers) <= 1
-        servers[number].bucket.fault = lambda name, key, fault=fault: fault  # type: ignore[misc]
+        servers[number].bucket.fault = lambda name, key, fault=fault: fault
         servers[number].act()
         assert sum(server.acknowledges() for server in servers) <= 1

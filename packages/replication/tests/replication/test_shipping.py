@@ -71,7 +71,7 @@ def test_a_clean_end_needs_no_new_base_and_a_crash_does(tmp_path: Path) -> None:
     put(world, 3)
     world.crash()
     world.open()
-    assert not world.copying.shipper.has_base
+    assert world.copying.shown()["base"] == "being made: 0% is in the bucket"
     world.step()
     wanted = contents(world.engine)
     assert len(list_copy(place).bases) == 2
@@ -145,7 +145,7 @@ def test_the_folder_of_backups_is_in_the_base(tmp_path: Path) -> None:
         world.step()
     assert len(list_copy(place).bases) == bases + 1
     wanted = contents(world.engine)
-    done, found = restored(place, tmp_path / "restored")
+    _done, found = restored(place, tmp_path / "restored")
     assert found == wanted
     names = [path.relative_to(world.directory) for path in (world.directory / "backups").rglob("*")]
     assert names
