@@ -42,6 +42,8 @@ EVERY_SECONDS: Final = 24 * 3600.0
 """The longest time between two bases of a store that is written to."""
 SEGMENT_BYTES_MIN: Final = 64 * 1024 * 1024
 """Segments of fewer bytes are no reason for a new base."""
+BACKUPS_SECONDS: Final = 60.0
+"""How often it is looked whether there are new backups."""
 _CHECKPOINT: Final = "checkpoint"
 _BACKUPS: Final = "backups"
 _ACCESS_KEY: Final = "access.key"
@@ -95,6 +97,7 @@ class Bases:
         self._batch = -1
         self._backups = self._fingerprint()
         self._seen = self._backups
+        self._looked_at = now()
         self.new_epoch = False
         """Whether the next chain needs an epoch of its own, because one was begun in the present epoch."""
         self.problem = ""
@@ -119,9 +122,11 @@ class Bases:
                 return "the last one is old"
             if shipper.shipped_bytes - self._segment_bytes >= max(SEGMENT_BYTES_MIN, self._bytes):
                 return "the segments since the last one are as large as it"
-        seen, self._seen = self._seen, self._fingerprint()
-        if seen == self._seen != self._backups:
-            return "there are new backups"
+        if self._now() - self._looked_at >= BACKUPS_SECONDS:
+            self._looked_at = self._now()
+            seen, self._seen = self._seen, self._fingerprint()
+            if seen == self._seen != self._backups:  # no backup is being made
+                return "there are new backups"
         return ""
 
     def make(self) -> Made:

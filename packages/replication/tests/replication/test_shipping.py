@@ -142,6 +142,7 @@ def test_the_folder_of_backups_is_in_the_base(tmp_path: Path) -> None:
     world.database.execute("CreateBackup", {"TableName": "table", "BackupName": "one"})
     world.database.settle()
     for _ in range(3):
+        world.now.advance(60)
         world.step()
     assert len(list_copy(place).bases) == bases + 1
     wanted = contents(world.engine)

@@ -76,7 +76,7 @@ class Replay:
         directory.chmod(0o700)
         write_durably(directory / COPYING, f"{origin}\n".encode())
         for entry in directory.iterdir():
-            if entry.name == COPYING:
+            if entry.name in (COPYING, "lost+found"):
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
