@@ -120,6 +120,8 @@ class Lease:
         """Why this server must never acknowledge anything again."""
         self.shipped = 0
         self.base = 0
+        self.agreeing: Callable[[], None] = lambda: None
+        """Called before the owner agrees to a standby, which counts on it even if the owner dies at once."""
 
     @property
     def epoch(self) -> int:
@@ -154,7 +156,7 @@ class Lease:
                 if before is not None:
                     self._check_free(before, known_epoch)
                 wanted = self._taken(before)
-                started = self._now()
+                started = self._bound(wanted)
                 try:
                     etag = self._put(wanted, self._watch.etag)
                 except BucketError as error:
@@ -208,10 +210,7 @@ class Lease:
                 if self.fenced is not None:
                     raise Fenced(self.fenced)
                 wanted = self._renewed(new_epoch)
-                started = self._now()
-                if wanted.acknowledged and math.isinf(self.deadline):
-                    # The request may succeed although its answer is lost.
-                    self.deadline = started + wanted.ttl_seconds
+                started = self._bound(wanted)
                 try:
                     etag = self._put(wanted, self._etag)
                 except BucketError as error:
@@ -223,6 +222,14 @@ class Lease:
                     self._hold(wanted, etag, started)
                 return
         raise Held(f"The lease of the copy at {self._place.shown} is written again and again.")
+
+    def _bound(self, wanted: Record) -> float:
+        """Be bound by a record that is about to be written; returns when that begins. The request may succeed
+        although its answer is lost."""
+        if wanted.acknowledged and math.isinf(self.deadline):
+            self.agreeing()
+            self.deadline = self._now() + wanted.ttl_seconds
+        return self._now()
 
     def _renewed(self, new_epoch: bool) -> Record:
         record = self.record

@@ -111,6 +111,7 @@ class Copying:
         """
         position = self._engine.follow(None)
         self.lease = Lease(self.place, self._owner, self._where, position.store_id, self._now)
+        self.lease.agreeing = self._agree
         self.shipper = Shipper(
             self.place,
             self._key,
@@ -131,11 +132,10 @@ class Copying:
             clock=self._clock,
             now=self._now,
         )
-        state = self._state
         try:
             self._attach(position.batch)
         except OSError as error:
-            if self.options.acks or (state is not None and state.has_standby):
+            if self.options.acks or (self._state is not None and self._state.has_standby):
                 raise
             self.problems["lease"] = str(error)
             fields = {"copy": self.place.shown, "error": str(error)}
@@ -169,7 +169,6 @@ class Copying:
             self.bases.continues(listing.bases[newest].bytes, newest.batch)
         else:
             self.spool.drop()
-        self._learn_of_standby()
 
     def _take(self, known_epoch: int | None) -> Record | None:
         """Take the lease; wait for one that may have been left by a server that died."""
@@ -229,12 +228,15 @@ class Copying:
             self.problems["lease"] = str(error)
             if isinstance(error, CopyError) and not self.lease.epoch:
                 self.lease.fenced = str(error)
-        self._learn_of_standby()
 
-    def _learn_of_standby(self) -> None:
-        if self.lease.record.acknowledged and not self._guarded:
+    def _agree(self) -> None:
+        """A standby is registered: from now on the lease counts, also after a crash. Raises OSError."""
+        epoch = self._state.epoch if self._state is not None else 0
+        state = State(owner=self._owner, place=self.place.shown, epoch=epoch, has_standby=True)
+        write_state(self._directory, state)
+        self._state = state
+        if not self._guarded:
             self._guarded = True
-            self._write_state(None)
             self.guard()
 
     def make_base(self) -> None:

@@ -160,9 +160,13 @@ def test_a_server_whose_standby_may_have_taken_over_does_not_start_without_the_b
     guarded: list[bool] = []
     world.copying.guard = lambda: guarded.append(True)
     register(world.place, "standby")
-    world.copying.keep_lease()
+    bucket.fault = lambda name, key: "lost" if name == "put" else ""
     world.copying.keep_lease()
     assert guarded == [True]
+    # The standby has seen that the server agrees, although the server has no answer.
+    record = read_record(place_in(tmp_path))
+    assert record is not None
+    assert record[0].acknowledged == "standby"
     world.crash()
     bucket.fault = away
     with pytest.raises(OSError, match="failed"):
