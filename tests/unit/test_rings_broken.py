@@ -134,7 +134,7 @@ def use_health() -> None:
     with serving() as ask:
         shown = json.loads(ask("GET", "/health").body)
         assert shown["status"] == "degraded"
-        assert shown["sound"] == {"problem": "it is unwell"}
+        assert shown["of_rings"]["sound"] == {"problem": "it is unwell"}
         assert {"ring": "broken", "error": "health: OSError: no such device"} in shown["rings"]
 
 

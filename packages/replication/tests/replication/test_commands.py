@@ -201,7 +201,7 @@ def test_a_server_ships_and_says_so(tmp_path: Path, acks: bool) -> None:
         told = orjson.loads(asked(f"{server.admin}/health"))
         metrics = asked(f"{server.admin}/metrics")
         dynamodb.close()
-    shown = told["replication"]
+    shown = told["of_rings"]["replication"]
     assert (shown["epoch"], shown["standby"], "problem" in shown) == (1, None, False)
     assert told["status"] == "ok"
     assert "hashrange_copy_epoch 1" in metrics
@@ -212,7 +212,7 @@ def test_a_server_ships_and_says_so(tmp_path: Path, acks: bool) -> None:
     done = run("verify", "--copy", str(tmp_path / "copy"), "--restore", "--against", str(tmp_path / "data"))
     assert done.exit_code == 0, done.output
     with serving(*options) as server:
-        shown = orjson.loads(asked(f"{server.admin}/health"))["replication"]
+        shown = orjson.loads(asked(f"{server.admin}/health"))["of_rings"]["replication"]
         assert "base" not in shown
         assert shown["epoch"] == 2
 

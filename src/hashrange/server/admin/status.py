@@ -8,7 +8,7 @@ and Prometheus are set to them.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
