@@ -42,7 +42,7 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 RING     ?=
 CORE     := tests/api tests/golden tests/model tests/unit
 RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/console packages/engine-tests/tests \
-            packages/lab/tests/lab packages/templates/tests
+            packages/lab/tests/lab packages/replication/tests packages/templates/tests
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
@@ -221,13 +221,14 @@ clean:  ## Remove what was built; data directories stay
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
 
-$(VENV)/.develop: pyproject.toml packages/mcp/pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml | $(VENV)/.pip
+$(VENV)/.develop: pyproject.toml packages/mcp/pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml packages/replication/pyproject.toml | $(VENV)/.pip
 	@# (setuptools warns of editable packages in several folders)
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --group dev --editable . --editable packages/mcp --editable packages/patterns --editable packages/postgres
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --group dev --editable . --editable packages/mcp --editable packages/patterns --editable packages/postgres \
+	    --editable packages/replication
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres --editable packages/replication
 	@touch $@
 
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(VENV)/.pip

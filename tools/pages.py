@@ -34,6 +34,7 @@ _FROM: Final = {
     "packages/mcp/docs": "",
     "packages/patterns/docs": "patterns",
     "packages/postgres/docs": "",
+    "packages/replication/docs": "",
     "packages/templates/docs": "",
     "packages/triggers/docs": "",
     "examples": "examples",

@@ -121,7 +121,9 @@ def check_archives(version: str, names: list[str]) -> None:
     other = [name for name in names if name.split("-")[1].removesuffix(".tar.gz") != version]
     if other:
         raise NotReady(f"dist/ has {', '.join(other)}, and the version is {version}: `make wheel`")
-    for package in ("hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres"):
+    for package in (
+        "hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres", "hashrange_replication",
+    ):
         for ending in (".tar.gz", "-py3-none-any.whl"):
             if f"{package}-{version}{ending}" not in names:
                 raise NotReady(f"dist/ lacks {package}-{version}{ending}: `make wheel`")

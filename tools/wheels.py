@@ -33,7 +33,7 @@ DIST: Final = ROOT / "dist"
 FIRST_ITEM: Final = ROOT / "tools" / "first_item.py"
 _VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PURE: Final = "py3-none-any.whl"
-BESIDE: Final = ("mcp", "patterns", "postgres")
+BESIDE: Final = ("mcp", "patterns", "postgres", "replication")
 """The folders of the packages that are installed beside the server, each in pure Python."""
 
 LICENCES: Final = re.compile(
@@ -55,8 +55,9 @@ print(json.dumps({one.metadata["Name"]: [one.version, licence(one.metadata)] for
 """
 _USE_BESIDE: Final = """
 import hashrange, hashrange_mcp.server, hashrange_patterns, hashrange_postgres.engine
+import hashrange_replication.running
 from hashrange.rings import rings
-assert {"mcp", "postgres"} <= set(rings().installed)
+assert {"mcp", "postgres", "replication"} <= set(rings().installed)
 assert hashrange_postgres.engine.__file__.endswith(".py") != hashrange.compiled()
 """
 
@@ -190,7 +191,7 @@ def licences() -> None:
     with an error for one that nobody has looked at."""
     (wheel,) = DIST.glob(f"hashrange-*-{PURE}")
     with tempfile.TemporaryDirectory() as folder:
-        whole = f"{wheel}[client,testing,postgres,s3,zstd]"
+        whole = f"{wheel}[client,testing,postgres,replication,s3,zstd]"
         inside = new_environment(Path(folder), sys.executable, whole, *beside(PURE))
         asked = subprocess.run([inside, "-c", _ASK_LICENCES], capture_output=True, text=True, check=True)
     unknown = []

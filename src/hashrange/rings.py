@@ -62,16 +62,20 @@ class Command:
 class Ring:
     """What a ring adds. Each member says the type of what it refers to, and who uses it.
 
-    commands: by name, the commands of the program. [console, access, lab, triggers, mcp]
+    commands: by name, the commands of the program. [console, access, lab, mcp, replication, triggers]
     serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
-        [access, console, lab, postgres]
+        [access, console, lab, postgres, replication]
     options: the names of these options, for a server that cannot load them: it does not start with one.
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
     endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
     pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab]
     paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
-    metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families. [lab]
-    parts: by name, what a database has: a function of it. `Database.part` calls it once. [access, lab]
+    metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families.
+        [lab, replication]
+    health: a function of such a Subject that returns what `/health` shows by the ring's name, None for
+        nothing; with a member "problem" the server is degraded. [replication]
+    parts: by name, what a database has: a function of it. `Database.part` calls it once.
+        [access, lab, replication]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, templates, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
     """
@@ -86,6 +90,7 @@ class Ring:
     pages: Reference = ""
     paths: tuple[str, ...] = ()
     metrics: Reference = ""
+    health: Reference = ""
     parts: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     testing: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     forms: Reference = ""
@@ -306,26 +311,28 @@ class Trigger(Protocol):
 # -- What rings may import ----------------------------------------------------------------------------------
 
 _PUBLIC: Final = (
-    "cli.forms", "cli.logs", "cli.remote.asking", "cli.remote.batches", "cli.remote.clients",
-    "cli.remote.connecting", "cli.serving.options", "clock", "costs.table", "credentials", "database",
-    "encoding", "errors", "expressions.lexer", "expressions.tree", "faults", "faults.effects",
-    "files.durable", "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
-    "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.item_texts",
-    "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
-    "observing.patterns", "operations", "operations.backups.recovery", "operations.context",
-    "operations.policies.documents", "operations.policies.operators",
+    "buckets", "buckets.folders", "buckets.s3", "cli.forms", "cli.logs", "cli.remote.asking",
+    "cli.remote.batches", "cli.remote.clients", "cli.remote.connecting", "cli.serving.options", "clock",
+    "costs.table", "credentials", "database", "encoding", "errors", "expressions.lexer", "expressions.tree",
+    "faults", "faults.effects", "files.durable", "files.regular", "insights.contributors", "insights.sketch",
+    "insights.throttled", "interchange.csv_files", "interchange.csv_types", "interchange.descriptions",
+    "interchange.item_texts", "interchange.lines", "interchange.plain_json", "interchange.rows", "limits",
+    "observing.observer", "observing.patterns", "operations", "operations.backups.recovery",
+    "operations.context", "operations.policies.documents", "operations.policies.operators",
     "operations.statements.batch_execute_statement", "operations.tables.throughput", "operations.targets",
     "operations.throttling", "operations.travel", "pace", "pace.workers", "partiql", "partiql.access",
     "partiql.statements", "partiql.tokens", "prices", "prices.money", "prices.rates", "rings", "server",
     "server.admin.application", "server.admin.aside", "server.admin.attention", "server.admin.clock",
     "server.admin.data", "server.admin.destinations", "server.admin.faults", "server.admin.guard",
-    "server.admin.port", "server.admin.roles", "server.admin.tables", "server.metrics",
-    "server.run", "settings", "shapes", "shapes.streams", "shapes.vocabulary", "storage.api",
-    "storage.capabilities", "storage.failures", "storage.features", "storage.loops", "storage.merging",
-    "storage.store_copy", "tables.definitions.catalog", "tables.definitions.table", "tables.items.capacity",
-    "tables.items.indexes", "tables.items.keys", "tables.items.records", "tables.items.vectors",
-    "tables.jobs.job_records", "tables.reads.sources", "tables.spaces", "tables.streams", "tables.writes.lag",
-    "testing.database", "testing.declarations", "values", "values.numbers",
+    "server.admin.port", "server.admin.roles", "server.admin.tables", "server.metrics", "server.run",
+    "settings", "shapes", "shapes.streams", "shapes.vocabulary", "storage.api", "storage.capabilities",
+    "storage.embedded", "storage.embedded.files.mark", "storage.embedded.offline.replay", "storage.failures",
+    "storage.features", "storage.loops", "storage.merging", "storage.store_copy",
+    "tables.definitions.catalog", "tables.definitions.table", "tables.inspection.check",
+    "tables.items.capacity", "tables.items.indexes", "tables.items.keys", "tables.items.records",
+    "tables.items.vectors", "tables.jobs.job_records", "tables.reads.sources", "tables.spaces",
+    "tables.streams", "tables.writes.lag", "testing.database", "testing.declarations", "values",
+    "values.numbers",
 )  # fmt: skip
 PUBLIC: Final = frozenset({"hashrange", *[f"hashrange.{name}" for name in _PUBLIC]})
 """The modules of the core that rings may import. Others change without notice. A test compares the list with
@@ -348,6 +355,7 @@ class Home:
 _WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
 _MCP: Final = "install the package hashrange-mcp (packages/mcp in a checkout)"
 _POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
+_REPLICATION: Final = "install the package hashrange-replication (packages/replication in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
@@ -366,6 +374,9 @@ HOMES: Final[Mapping[str, Home]] = {
     "postgres": Home(_POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
+    "replication": Home(_REPLICATION, ("replica",), (
+        "--copy-to", "--copy-ack", "--copy-key-file", "--copy-spool-bytes", "--copy-retention",
+    )),
 }  # fmt: skip
 """The rings of this project. Tests compare them with the rings themselves."""
 
@@ -375,7 +386,7 @@ class Missing(Exception):
 
 
 _MEMBERS: Final = (
-    "commands", "serving", "stores", "endpoints", "pages", "metrics", "parts", "testing", "forms",
+    "commands", "serving", "stores", "endpoints", "pages", "metrics", "health", "parts", "testing", "forms",
 )  # fmt: skip
 """The members of `Ring` that are references, or have them."""
 

@@ -62,7 +62,9 @@ def test_everything_is_committed() -> None:
 def test_the_archives_are_those_of_the_version(
     missing: str | None, more: str | None, problem: str | None
 ) -> None:
-    packages = ("hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres")
+    packages = (
+        "hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres", "hashrange_replication",
+    )  # fmt: skip
     names = {f"{name}-0.2.0{end}" for name in packages for end in (".tar.gz", "-py3-none-any.whl")}
     names.add("hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl")
     given = sorted((names - {missing}) | ({more} if more else set()))

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -395,3 +396,43 @@ def test_a_link_to_itself_is_an_object_that_cannot_be_read(tmp_path: Path) -> No
     assert shown["ImportStatus"] == "FAILED"
     assert world.database.background.failing == {}
     world.database.close()
+
+
+def _code(function: Callable[..., object], *arguments: Any, **named: Any) -> str:
+    with pytest.raises(BucketError) as caught:
+        function(*arguments, **named)
+    return caught.value.code
+
+
+def test_an_object_is_written_on_a_condition(found: Buckets) -> None:
+    assert _code(found.read, "bucket", "lease") == buckets.NO_SUCH_KEY
+    assert _code(found.put, "bucket", "lease", b"0", etag="of nothing") == buckets.CHANGED
+    first = found.put("bucket", "lease", b"1", new=True)
+    assert _code(found.put, "bucket", "lease", b"2", new=True) == buckets.CHANGED
+    assert found.read("bucket", "lease") == (b"1", first)
+    second = found.put("bucket", "lease", b"2", etag=first)
+    assert _code(found.put, "bucket", "lease", b"3", etag=first) == buckets.CHANGED
+    assert found.read("bucket", "lease") == (b"2", second)
+    third = found.put("bucket", "lease", b"4")
+    assert found.read("bucket", "lease") == (b"4", third)
+    found.delete("bucket", "lease")
+    found.delete("bucket", "lease")
+    assert [one.key for one in found.list("bucket", "")] == []
+    found.put("bucket", "lease", b"5", new=True)
+
+
+def test_of_many_who_write_on_a_condition_one_does(found: Buckets) -> None:
+    etag = found.put("bucket", "lease", b"0", new=True)
+    done = []
+
+    def write(number: int) -> None:
+        with suppress(BucketError):
+            done.append(found.put("bucket", "lease", b"%d" % number, etag=etag))
+
+    threads = [Thread(target=write, args=(number,)) for number in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 1
+    assert found.read("bucket", "lease")[1] == done[0]

@@ -52,6 +52,7 @@ PART = Part()
 STORES = PAGES = 'sound'
 ENDPOINTS = (Endpoint('GET', '/sound', 'Something.', answer),)
 make = lambda database: 'sound'
+health = lambda subject: {'problem': 'it is unwell'}
 metrics = lambda subject: [('sound_total', 'counter', 'Something.', [('', {}, 1)])]
 form = lambda sent, caller, gate, now, request_id: Formed(200, b'sound', '', request_id)
 """
@@ -129,6 +130,14 @@ def use_pages() -> None:
         assert (refused.status, json.loads(refused.body)) == (503, {"error": why("pages")})
 
 
+def use_health() -> None:
+    with serving() as ask:
+        shown = json.loads(ask("GET", "/health").body)
+        assert shown["status"] == "degraded"
+        assert shown["of_rings"]["sound"] == {"problem": "it is unwell"}
+        assert {"ring": "broken", "error": "health: OSError: no such device"} in shown["rings"]
+
+
 def use_metrics() -> None:
     with serving() as ask:
         shown = ask("GET", "/metrics")
@@ -176,6 +185,7 @@ SEAMS = {
     "stores": Seam("stores={'{name}': '{parts}:STORES'}", use_stores),
     "endpoints": Seam("endpoints='{parts}:ENDPOINTS', paths=('/{name}',)", use_endpoints),
     "pages": Seam("pages='{parts}:PAGES', paths=('/{name}',)", use_pages),
+    "health": Seam("health='{parts}:health'", use_health),
     "metrics": Seam("metrics='{parts}:metrics'", use_metrics),
     "parts": Seam("parts={'{name}': '{parts}:make'}", use_parts),
     "testing": Seam("testing={'{name}': '{parts}:make'}", use_testing),

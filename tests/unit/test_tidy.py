@@ -42,9 +42,9 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "starlette": {"server", "access", "console", "lab"},
     "jinja2": {"console"},
     "uvicorn": {"server"},
-    "socket": {"server", "cli"},
+    "socket": {"server", "cli", "replication"},
     "argparse": set(),
-    "click": {"cli", "access", "console", "lab", "mcp", "postgres", "triggers"},
+    "click": {"cli", "access", "console", "lab", "mcp", "postgres", "replication", "triggers"},
     "json": set(),
     "pickle": set(),
     "boto3": {"cli", "client", "triggers", "testing", "buckets", "kinesis"},
@@ -65,7 +65,7 @@ ALLOWED_NAMES: dict[str, set[str]] = {
     "os.environ": {"cli", "testing"},
     "os.getenv": {"cli"},
     # The secret of a recording's hashes is its own.
-    "os.urandom": {"clock", "database", "server", "cli", "protocol", "access", "lab"},
+    "os.urandom": {"clock", "database", "server", "cli", "protocol", "access", "lab", "replication"},
     "sys.argv": {"cli"},
     # An engine waits for its own disk: nobody else can tell it when compactions have caught up.
     # A pattern's driver waits before it repeats a request; its flows do not. A sleep of no time lets other

@@ -1,9 +1,10 @@
-"""Buckets of objects: where imports read from, and exports write to.
+"""Buckets of objects: where imports read from, exports write to, and copies are kept.
 
     folders  a bucket is a folder, its objects are the files beneath
     s3       the buckets of S3, or of a store that speaks its protocol, through boto3
 
-Both list, read and write the objects of a bucket as streams, in constant memory. A permanent error is a
+Both list, read and write the objects of a bucket as streams, in constant memory; small ones as a whole, and
+on a condition (`read`, `put`), by which several programs agree. A permanent error is a
 `BucketError`, with the code that the service shows as FailureCode. An error that may pass, such as a lost
 connection or a full disk, is an `OSError`: the caller tries again.
 
@@ -84,6 +85,23 @@ class Buckets(Protocol):
 
     def create(self, bucket: str, key: str) -> AbstractContextManager[ObjectWriter]:
         """Write an object; an existing object with this key is replaced."""
+        ...
+
+    def read(self, bucket: str, key: str) -> tuple[bytes, str]:
+        """The content of a small object, and its ETag for `put`, which differs from that of a listing. Raises
+        `BucketError`, with NO_SUCH_KEY if there is none."""
+        ...
+
+    def put(
+        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+    ) -> str:
+        """Write a small object; returns its ETag. `new`: only if there is no such object; `etag`: only if the
+        object has this ETag. Otherwise raises `BucketError` with CHANGED, and so it may after a lost answer,
+        although the object was written: read it."""
+        ...
+
+    def delete(self, bucket: str, key: str) -> None:
+        """Delete an object, if there is one."""
         ...
 
 

@@ -28,7 +28,7 @@ from hashrange.buckets import (
     BucketError,
     Object,
 )
-from hashrange.files.durable import make_directory, sync, sync_directory
+from hashrange.files.durable import lock_file, make_directory, sync, sync_directory
 from hashrange.files.regular import open_to_read, open_to_write
 
 _UNFINISHED: Final = ".hashrange"
@@ -107,6 +107,51 @@ class Folders:
         finally:
             with suppress(OSError):
                 temporary.unlink()
+
+    def read(self, bucket: str, key: str) -> tuple[bytes, str]:
+        """As `Buckets.read`."""
+        path = self._path(bucket, key)
+        with _translated(path):
+            try:
+                with open_to_read(path) as file:
+                    content = file.read()
+            except FileNotFoundError:
+                raise BucketError(NO_SUCH_KEY, f"There is no object {key} in {bucket}.") from None
+        return content, _content_etag(content)
+
+    def put(
+        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+    ) -> str:
+        """As `Buckets.put`. Programs on several machines agree only if the file system's locks do."""
+        if not new and etag is None:
+            with self.create(bucket, key) as sink:
+                sink.write(content)
+            return _content_etag(content)
+        with _translated(self._path(bucket, key)), self._locked(bucket):
+            try:
+                found: str | None = self.read(bucket, key)[1]
+            except BucketError as error:
+                if error.code != NO_SUCH_KEY:
+                    raise
+                found = None
+            if found != etag:
+                raise BucketError(CHANGED, f"The object {key} of {bucket} is not as it was expected.")
+            return self.put(bucket, key, content)
+
+    def delete(self, bucket: str, key: str) -> None:
+        """As `Buckets.delete`."""
+        path = self._path(bucket, key)
+        with _translated(path):
+            path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _locked(self, bucket: str) -> Iterator[None]:
+        """Alone among all programs that write to the bucket on a condition."""
+        unfinished = self._folder(bucket) / _UNFINISHED
+        unfinished.mkdir(exist_ok=True)
+        with open_to_write(unfinished / "lock") as file:
+            lock_file(file.fileno())
+            yield
 
     def _folder(self, bucket: str) -> Path:
         folder = self._directory / bucket
@@ -201,6 +246,10 @@ def _translated(path: Path) -> Iterator[None]:
             raise
         code = ACCESS_DENIED if error.errno in _MAY_NOT else INVALID_KEY
         raise BucketError(code, f"{error.filename or path} cannot be used: {error.strerror}.") from error
+
+
+def _content_etag(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
 
 
 def _etag(status: os.stat_result) -> str:

@@ -56,6 +56,7 @@ _FINAL: Final = {
 _PASSING: Final = frozenset(("RequestTimeout", "RequestTimeTooSkewed", "ExpiredToken", "SlowDown"))
 _UNKNOWN_SERVICE: Final = "The installed botocore has no description of S3: reinstall it."
 _PASSING_STATUSES: Final = (408, 429)
+_CONFLICTS: Final = ("ConditionalRequestConflict", "NoSuchKey")
 
 
 class S3Buckets:
@@ -100,6 +101,31 @@ class S3Buckets:
             except BaseException:
                 upload.abort()
                 raise
+
+    def read(self, bucket: str, key: str) -> tuple[bytes, str]:
+        """As `Buckets.read`."""
+        with _translated():
+            answer = self._client.get_object(Bucket=bucket, Key=key)
+            return answer["Body"].read(), answer["ETag"]
+
+    def put(
+        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+    ) -> str:
+        """As `Buckets.put`."""
+        condition: dict[str, Any] = {"IfNoneMatch": "*"} if new else {"IfMatch": etag} if etag else {}
+        with _translated():
+            try:
+                return self._client.put_object(Bucket=bucket, Key=key, Body=content, **condition)["ETag"]
+            except self._client.exceptions.ClientError as error:
+                # Two conditional writes at a time, and one to an object that was deleted.
+                if condition and error.response["Error"].get("Code") in _CONFLICTS:
+                    raise BucketError(CHANGED, str(error)) from error
+                raise
+
+    def delete(self, bucket: str, key: str) -> None:
+        """As `Buckets.delete`."""
+        with _translated():
+            self._client.delete_object(Bucket=bucket, Key=key)
 
 
 def _connect(endpoint: str) -> S3Client:
@@ -233,6 +259,4 @@ class _Upload:
 
     def abort(self) -> None:
         if self._upload_id is not None:
-            self._client.abort_multipart_upload(
-                Bucket=self._bucket, Key=self._key, UploadId=self._upload_id
-            )
+            self._client.abort_multipart_upload(Bucket=self._bucket, Key=self._key, UploadId=self._upload_id)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +51,18 @@ def private(path: str | Path, flags: int) -> int:
     """Open a file; a new one only its owner may read. For `open(…, opener=private)`: whatever holds values of
     items, or secrets, is written so. Raises OSError."""
     return os.open(path, flags | BINARY, 0o600)
+
+
+def lock_file(descriptor: int) -> None:
+    """Wait until no other program has locked a file, and lock it until it is closed. Raises OSError."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -1,9 +1,10 @@
 """What some engines can do beside the contract: go back to a snapshot, know the clock of their store, copy a
-directory."""
+directory, tell its committed batches."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from hashrange.clock import Clock, SystemClock
 from hashrange.storage.api import Engine
@@ -77,6 +78,41 @@ class Local(Protocol):
 
     def discard(self, wanted: bool) -> None:
         """Whether to remove the directory when this engine is closed, if the engine has made it."""
+        ...
+
+
+class Position(NamedTuple):
+    """How far a store is: its id, and the number of its last batch. Numbers grow, perhaps with gaps."""
+
+    store_id: str
+    batch: int
+
+
+class Follower(Protocol):
+    """Gets the batches of an engine in order, on the engine's commit thread. While it holds a batch, no
+    further one is committed."""
+
+    def committed(self, batch: int, records: Mapping[bytes, bytes | None], bytes_: int) -> str | None:
+        """The batch with this number is durable, and neither visible nor acknowledged yet. `records` are all
+        raw records that it wrote, the engine's own included (None: deleted); they never change. `bytes_` is
+        about their size.
+
+        Returns None, or why the batch must not be acknowledged: its bodies end with CommitUnknown, and the
+        engine refuses writes until `refusing` returns None. An exception is such a reason."""
+        ...
+
+    def refusing(self) -> str | None:
+        """Why the engine may not acknowledge writes at the moment; None if it may."""
+        ...
+
+
+@runtime_checkable
+class Followed(Protocol):
+    """An engine that tells somebody its committed batches."""
+
+    def follow(self, follower: Follower | None) -> Position:
+        """Tell `follower`, which takes the place of a former one, all batches after the returned position.
+        Raises StoreClosed, CommitFailed."""
         ...
 
 

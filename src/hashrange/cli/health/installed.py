@@ -37,6 +37,7 @@ EXTRAS: Final = {
     "kinesis": ({"boto3": "boto3"}, "changes of tables to data streams of Kinesis"),
     "mcp": ({"hashrange-mcp": "hashrange_mcp.server"}, "mcp"),
     "postgres": ({"hashrange-postgres": "hashrange_postgres.engine"}, "serve --postgres"),
+    "replication": ({"hashrange-replication": "hashrange_replication.running"}, "serve --copy-to"),
     "s3": ({"boto3": "boto3"}, "imports from and exports to S3"),
     "testing": (
         {"boto3": "boto3", "pytest": "pytest", "PyYAML": "yaml"},

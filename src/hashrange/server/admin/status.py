@@ -8,7 +8,7 @@ and Prometheus are set to them.
 from __future__ import annotations
 
 from itertools import chain
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -127,6 +127,7 @@ class Health(msgspec.Struct):
     failing: the background work that fails.
     damaged_records: how many records the background work could not read.
     waiting: the background work that waits.
+    of_rings: what rings show of themselves, by their names; with a member `problem` the status is degraded.
     """
 
     status: Literal["ok", "degraded", "draining", "refuses writes", "files missing"]
@@ -145,12 +146,16 @@ class Health(msgspec.Struct):
     failing: list[FailingUnit] | UnsetType = UNSET
     damaged_records: int | UnsetType = UNSET
     waiting: list[WaitingUnit] | UnsetType = UNSET
+    of_rings: dict[str, dict[str, Any]] | UnsetType = UNSET
 
 
 async def _health(request: Request) -> Annotated[Response, Health]:
     subject = subject_of(request)
     engine = subject.database.engine
+    of_rings = _of_rings(subject)
     health = _troubles(subject)
+    if any(one.get("problem") for one in of_rings.values()):
+        health.status = "degraded"
     refusing = engine.refusing()
     missing = engine.missing_files() if isinstance(engine, Local) else None
     if missing is not None:
@@ -170,7 +175,15 @@ async def _health(request: Request) -> Annotated[Response, Health]:
         health.connected_to = engine.connected_to
     if (sharing := subject.database.background.sharing) is not None:
         health.servers = sharing.servers
+    if of_rings:
+        health.of_rings = of_rings
     return answered(health, code)
+
+
+def _of_rings(subject: Subject) -> dict[str, dict[str, Any]]:
+    """What rings show of themselves."""
+    shown = rings().each("health", lambda made: made(subject))
+    return {ring: one for ring, one in shown.items() if one is not None}
 
 
 def _troubles(subject: Subject) -> Health:

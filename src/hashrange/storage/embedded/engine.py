@@ -28,6 +28,7 @@ from rocksdict import DbClosedError
 from hashrange import pace
 from hashrange.errors import bare
 from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.capabilities import Follower, Position
 from hashrange.storage.embedded import cache
 from hashrange.storage.embedded.bodies import ViewReader
 from hashrange.storage.embedded.group_commit import Commits, Queued
@@ -177,6 +178,10 @@ class EmbeddedEngine:
         checkpoint = new_checkpoint(self._directory)
         self._commits.checkpoint(checkpoint)
         return str(checkpoint)
+
+    def follow(self, follower: Follower | None) -> Position:
+        """As `Followed.follow`."""
+        return self._commits.follow(follower)
 
     def missing_files(self) -> str | None:
         commits = self._commits

@@ -5,7 +5,7 @@
    collects. The commit thread does this once an event loop that submits has no more bodies to submit, and so
    releases the batch (`loops.Gathering`). A thread in `EmbeddedEngine.write` does it at once, which spares
    two switches.
-3. `store` makes the whole batch durable, without the lock.
+3. `store` makes the whole batch durable, without the lock, and tells its follower, if it has one.
 4. `_publish` makes the batch visible to readers, and `_settle` hands the outcomes of its bodies to the loop.
 
 A failed commit fails every body of its batch and of the batch collected over it, and leaves the store
@@ -13,6 +13,9 @@ broken: RocksDB refuses every write after a log error, and the log may or may no
 thread repairs the store (`_repair`) at once, or as soon as the disk allows it. Until then writes are refused,
 and reads continue. If the process dies before the repair, a restart may find the failed batch. A batch for
 which the disk has no room fails before RocksDB gets it (`room`).
+
+A batch that the follower holds back is durable and visible, but its bodies end with CommitUnknown, and writes
+are refused until the follower allows them.
 
 Refuses to know: what bodies do, and how a batch is written.
 """
@@ -27,12 +30,13 @@ from typing import Any, Final
 
 from hashrange import pace
 from hashrange.storage.api import Transaction
+from hashrange.storage.capabilities import Follower, Position
 from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
 from hashrange.storage.embedded.keys import STAMP_KEY
 from hashrange.storage.embedded.outcomes import Batch, commit_failed
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.view import View, told
-from hashrange.storage.failures import CommitFault, StoreClosed
+from hashrange.storage.failures import CommitFault, StorageError, StoreClosed
 from hashrange.storage.loops import Done, Gathering, Loop, Queue
 
 _log = logging.getLogger(__name__)
@@ -220,13 +224,19 @@ class Commits:
             if not isinstance(error, Exception):
                 raise
             return
+        if batch.held_back is not None:
+            pace.end_commit()
+            self._publish(batch, view, ends=False)
+            self._fail(batch, batch.held_back)
+            return
         self._publish(batch, view)
         self._settle(batch, batch.unknown)
         if not self._released:
             pace.end_commit()
 
-    def _publish(self, batch: Batch, view: View) -> None:
-        """Make a durable batch visible. The batch counts as committed even if an error occurs here."""
+    def _publish(self, batch: Batch, view: View, *, ends: bool = True) -> None:
+        """Make a durable batch visible; `ends`: and end its commit. The batch counts as committed even if an
+        error occurs here."""
         with self.lock:
             old, self.view = self.view, view
             try:
@@ -237,7 +247,8 @@ class Commits:
                 _log.exception("a batch was committed, but is not kept in memory")
                 self._recent.clear()
             del old
-            self._end_commit(batch)
+            if ends:
+                self._end_commit(batch)
             self._store.drop_deleted(view)
 
     def _end_commit(self, batch: Batch | None = None) -> None:
@@ -254,6 +265,15 @@ class Commits:
             self._release()
         if self._released or self.closed:
             self._work.notify()
+
+    def follow(self, follower: Follower | None) -> Position:
+        """Tell the follower all batches after the returned position. Raises StoreClosed, CommitFailed."""
+        with self.lock:
+            while self.committing is not None:
+                self._idle.wait()
+            self.check_usable()
+            self._store.follower = follower
+            return self._store.position
 
     def checkpoint(self, directory: Path) -> None:
         """Copy the store between two commits. Raises StorageError, CommitFailed."""
@@ -321,7 +341,7 @@ class Commits:
             try:
                 self._try_repair()
             except Exception as error:
-                still = f"{cause}; still: {error}"
+                still = cause if str(error) == cause else f"{cause}; still: {error}"
             with self.lock:
                 failed, self._failed = self._failed, []
                 if failed and self._store.unsure:  # a restart may find the batch in RocksDB's log
@@ -345,8 +365,12 @@ class Commits:
         """Try a repair once; raises the error that prevents it. No body writes meanwhile, so no lock is
         taken."""
         self._store.room_again()
-        if not self._store.unsure:
-            return
+        if self._store.unsure:
+            self._open_again()
+        if (follower := self._store.follower) is not None and (cause := follower.refusing()) is not None:
+            raise StorageError(cause)
+
+    def _open_again(self) -> None:
         assert self.view is not None
         self.view = self._store.stand_in(self.view)
         view, sequence = self._store.open_again()

@@ -39,10 +39,11 @@ class Prevented(Exception):
 class Batch(Layer):
     """The writes of some bodies, and the callers that wait until these writes are durable.
 
-    `unknown` says why the store cannot tell whether the writes are durable.
+    `unknown` says why the store cannot tell whether the writes are durable, `held_back` why a follower has
+    forbidden to acknowledge them.
     """
 
-    __slots__ = ("bodies", "bytes", "outcomes", "unknown", "waiters")
+    __slots__ = ("bodies", "bytes", "held_back", "outcomes", "unknown", "waiters")
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,6 +52,7 @@ class Batch(Layer):
         self.bodies = 0
         self.bytes = 0
         self.unknown: str | None = None
+        self.held_back: str | None = None
 
     def meet(self, fault: CommitFault | None, moment: Moment) -> None:
         """Call a test's fault, if there is one, to fail the batch. Raises `Prevented` before the writes, the

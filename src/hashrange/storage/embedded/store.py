@@ -21,6 +21,7 @@ from typing import Final
 from rocksdict import Rdict
 
 from hashrange.storage.api import Totals
+from hashrange.storage.capabilities import Follower, Position
 from hashrange.storage.embedded.batches import write, writing
 from hashrange.storage.embedded.bodies import with_totals
 from hashrange.storage.embedded.disk import open_for_reading
@@ -53,6 +54,7 @@ class Store:
             directory, cache_bytes=cache_bytes, write_buffer_bytes=write_buffer_bytes
         )
         self.upkeep = Upkeep()
+        self.follower: Follower | None = None
         self._totals: dict[int, Totals] = {}
         self._batch_number = 0
         self._unsynced = False  # whether RocksDB got a batch that is not durable yet
@@ -101,7 +103,22 @@ class Store:
         if len(self._totals) > _TOTALS_MAX:
             self._totals.clear()
         self._totals.update(totals)
+        if self.follower is not None:
+            held_back = batch.held_back = self._tell(self.follower, batch, records)
+            if held_back is not None:
+                batch.unknown = held_back
         return following
+
+    def _tell(self, follower: Follower, batch: Batch, records: _Records) -> str | None:
+        try:
+            return follower.committed(self._batch_number, records, batch.bytes)
+        except Exception as error:
+            return f"the follower of the store failed: {error}"
+
+    @property
+    def position(self) -> Position:
+        """How far the store is. The number of the last batch counts one that failed."""
+        return Position(self._disk.store_id, self._batch_number)
 
     def drop_deleted(self, view: View) -> None:
         """Drop the records of deleted spaces that no reader can see any more; `view` is the current one."""

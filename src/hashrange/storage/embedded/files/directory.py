@@ -3,7 +3,8 @@
     DIRECTORY/FORMAT    "hashrange data 4"
     DIRECTORY/STORE     the mark of the store: its id and its last acknowledged write (`mark`)
     DIRECTORY/rocks/    RocksDB's files
-    DIRECTORY/COPYING   while another store is copied to the directory (`offline.directory_copy`)
+    DIRECTORY/COPYING   while another store is copied to the directory (`offline.directory_copy`,
+                        `offline.replay`)
 
 A directory with FORMAT or STORE is a data directory; an empty directory becomes one; any other directory is
 refused, so that a mistyped path never mixes a database into somebody's files.
@@ -185,6 +186,11 @@ class DataDirectory:
         """Which files of the store that was opened as `db` somebody has removed; None if all are there."""
         return missing(self._directory, self._opened, db)
 
+    @property
+    def store_id(self) -> str:
+        """The id of the open store; "" if none is open."""
+        return self._mark.store_id if self._mark is not None else ""
+
     def sync_drive(self) -> None:
         """Make durable what RocksDB has synced. Raises OSError."""
         if self._mark is not None:
@@ -328,7 +334,8 @@ def check_copied(directory: Path) -> None:
     if (directory / COPYING).exists():
         raise UnfinishedCopy(
             f"The directory {directory} holds a copy that has not come to its end. Run `hashrange copy` "
-            "again with the same two stores: it begins anew. Or remove the directory."
+            "again with the same two stores, or `hashrange replica restore`: both begin anew. Or remove the "
+            "directory."
         )
 
 

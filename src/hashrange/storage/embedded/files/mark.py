@@ -100,11 +100,12 @@ def write_mark(directory: Path, mark: Mark) -> None:
 class OpenMark:
     """The mark of an open store. The engine advances it with each batch."""
 
-    __slots__ = ("_after", "_before", "_descriptor", "batch")
+    __slots__ = ("_after", "_before", "_descriptor", "batch", "store_id")
 
     def __init__(self, directory: Path, store_id: str) -> None:
         """Raises OSError."""
         mark = Mark(True, store_id, 0, 0)
+        self.store_id = store_id
         self._before, self._after = mark.before(), mark.after()
         self._descriptor = os.open(directory / NAME, os.O_RDWR | BINARY)
         self.batch = 0

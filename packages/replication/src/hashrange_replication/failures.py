@@ -1,0 +1,25 @@
+"""The errors of copies.
+
+CopyError          something is wrong with a copy or its use; the text says what to do
+    Damaged        an object of a copy is missing, or not as it was written
+    Fenced         another server has taken over; for good
+    Held           another server ships to the copy, and its lease has not run out
+"""
+
+from __future__ import annotations
+
+
+class CopyError(Exception):
+    """Something is wrong with a copy or with its use."""
+
+
+class Damaged(CopyError):
+    """An object of a copy is missing, or is not as it was written."""
+
+
+class Fenced(CopyError):
+    """Another server has taken over the copy: this one must never acknowledge a write again."""
+
+
+class Held(CopyError):
+    """Another server holds the lease of the copy."""
