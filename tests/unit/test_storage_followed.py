@@ -11,12 +11,12 @@ import pytest
 
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.capabilities import Followed
-from hashrange.storage.contract import faults
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.storage.embedded.files.mark import read_mark
 from hashrange.storage.embedded.keys import BATCH_KEY, unpack_batch
 from hashrange.storage.embedded.offline.replay import Replay
 from hashrange.storage.failures import CommitFailed, CommitUnknown, StorageError, UnfinishedCopy
+from hashrange_engine_tests import faults
 
 P = b"partition"
 

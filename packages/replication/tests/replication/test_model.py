@@ -107,8 +107,8 @@ class Worker:
 
     def fail(self, moment: Moment) -> None:
         """A commit fails, and the store repairs itself."""
-        from hashrange_engine_tests import faults
         from hashrange.storage.failures import CommitFailed
+        from hashrange_engine_tests import faults
 
         try:
             with faults.failing(self.world.engine, moment, commits_max=1):
