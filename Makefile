@@ -290,12 +290,22 @@ $(VENV)/haystack/.installed: pyproject.toml | $(BIN)/python
 	    --dest $(VENV)/haystack/sdist dynamodb-haystack==2.0.0
 	@touch $@
 
+# And CrewAI, nine tenths of a gigabyte.
+crewai: $(VENV)/crewai/.installed  ## Install CrewAI for the tests of its memory in DynamoDB
+
+$(VENV)/crewai/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/crewai
+	$(VENV)/crewai/bin/python -m pip install --quiet crewai-memory-dynamodb==0.1.1 'moto>=5' pytest pytest-asyncio --editable .
+	$(VENV)/crewai/bin/python -m pip download --quiet --no-deps --no-binary :all: \
+	    --dest $(VENV)/crewai/sdist crewai-memory-dynamodb==0.1.1
+	@touch $@
+
 # (not beside the one above: both build this package in this folder)
 $(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python $(VENV)/aioboto3/.installed
 	$(BIN)/python -m venv $(VENV)/in-process
 	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable . --editable packages/patterns
 	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary :all: \
-	    --dest $(VENV)/in-process/sdist $$(grep -E '^(cachelib|celery|langgraph-checkpoint-aws|langgraph-store-dynamodb)==' $<)
+	    --dest $(VENV)/in-process/sdist $$(grep -E '^[a-z-]+==' $<)
 	@touch $@
 
 $(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.json
