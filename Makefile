@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test gate test-compiled compile lint types layers pytest crash machine-crash model hostile \
-        growth trigger-kills pattern-rounds bench bystander feast haystack clean
+        growth trigger-kills pattern-rounds bench bystander feast haystack crewai clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -176,14 +176,18 @@ site: $(DOCS)/.installed  ## Build the documentation site into build/site/html, 
 	@$(DOCS)/bin/python tools/links.py build/site/html
 
 .PHONY: wheel
-wheel: $(RELEASE)/.installed  ## Build the wheels and the source archive into dist, and try them in empty environments
+wheel: $(RELEASE)/.installed  ## Build the pure wheels and the source archives into dist, in seconds
+	@$(RELEASE)/bin/python tools/wheels.py pure
+
+.PHONY: wheels
+wheels: $(RELEASE)/.installed  ## Build the compiled wheel as well, and try all of them in empty environments
 	@$(RELEASE)/bin/python tools/wheels.py build
 	@$(RELEASE)/bin/python tools/wheels.py try
 
 .PHONY: release-check
 release-check: $(RELEASE)/.installed  ## Check everything that a release needs (PYTHONS="python3.12 python3.13")
 	@$(RELEASE)/bin/python tools/release.py before
-	@$(MAKE) --no-print-directory site wheel
+	@$(MAKE) --no-print-directory site wheels
 	@$(RELEASE)/bin/python tools/release.py after
 
 machine-crash: ROUNDS = 200
