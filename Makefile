@@ -44,8 +44,8 @@ CORE     := tests/api tests/golden tests/model tests/unit
 RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/console packages/lab/tests/lab
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
-LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
-            packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/triggers/tests
+LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_browser \
+            packages/access/tests/access_clients packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
 COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
@@ -214,6 +214,7 @@ bench: fast  ## Compare with other implementations (BENCH="--help")
 pictures: $(VENV)/.develop  ## Take the pictures of the console in the docs anew (PICTURES="tables items")
 	PYTHONPATH=packages/console/tests $(BIN)/python -m console_pictures $(PICTURES)
 	PYTHONPATH=packages/console/tests:packages/lab/tests $(BIN)/python -m lab_pictures $(PICTURES)
+	PYTHONPATH=packages/console/tests:packages/access/tests $(BIN)/python -m access_pictures $(PICTURES)
 
 bystander: fast  ## Measure how long others wait while a client sends its worst (BENCH="--list")
 	$(BIN)/python -m bench.bystander $(BENCH)

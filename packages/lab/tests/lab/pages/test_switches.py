@@ -20,6 +20,10 @@ def test_throttling_and_reads_that_are_behind_are_switched(orders: Database, bro
     assert "Throttling on" in said()
     assert "orders off" in said()
     assert browser.post("/console/lab/throttling", {"state": "maybe"})[0] == 400
+    browser.post("/console/lab/throttling", {"state": "", "table": "orders"})
+    key = {"pk": {"S": "a"}, "sk": {"N": "1"}}
+    orders.execute("GetItem", {"TableName": "orders", "Key": key, "ConsistentRead": True})
+    assert "Throttled orders–4100 " in said()
     assert browser.post("/console/lab/eventual", {"seconds": "1.5", "seed": "a"})[0] == 200
     assert "see what was up to 1.5 s ago" in said()
     for wrong in ("soon", "-1"):
