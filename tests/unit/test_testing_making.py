@@ -32,7 +32,7 @@ def policy(action: str) -> dict[str, Any]:
     return {"PolicyDocument": {"Version": "2012-10-17", "Statement": [statement]}}
 
 
-KEYS: Final = {
+KEYS: Final[dict[str, Any]] = {
     "TableName": "tab",
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "x")],
     "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],

@@ -1,11 +1,11 @@
-"""The picture of the page about access in the docs. `make pictures` takes it anew, with those of the console."""
+"""The picture of the page about access in the docs. `make pictures` takes it anew."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import console_pictures
 from hashrange.database import Database
@@ -22,7 +22,7 @@ PAGES: Final = {"access": "/console/access"}
 
 def begin(database: Database) -> None:
     """Check signatures, with keys of three users, of which one is disabled."""
-    people = {name: {"keys": []} for name in ("alice", "reports", "worker")}
+    people: dict[str, dict[str, Any]] = {name: {"keys": []} for name in ("alice", "reports", "worker")}
     gate = Gate(read({"accounts": {"123456789012": {"users": people}}}), database.clock.now, strict=False)
     numbers = itertools.count()
 

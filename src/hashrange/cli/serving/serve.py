@@ -241,8 +241,7 @@ def command(
     asks_for_keys = parts.ask_for_keys()
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
     _check_ports(host, port, admin_host, admin_port)
-    descriptors.raise_limit()
-    allocation.share_one_arena(os.environ)
+    _prepare_process()
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, cache, parts)
     virtual = virtual_clock or virtual_clock_start is not None
@@ -350,6 +349,11 @@ def _is_for_everybody(host: str, port: int, is_wanted: bool, asks_for_keys: bool
             "trust every machine that can reach it."
         )
     return is_for_everybody
+
+
+def _prepare_process() -> None:
+    descriptors.raise_limit()
+    allocation.share_one_arena(os.environ)
 
 
 def _check_ports(host: str, port: int, admin_host: str, admin_port: int | None) -> None:
