@@ -287,7 +287,7 @@ def test_keys_are_made_rotated_and_deleted_in_the_console(plane: Plane) -> None:
     )
 
     def send(name: str, action: str, **body: str) -> tuple[int, Any]:
-        cookie = session_of(plane, plane.ask(name, "POST", "/console-link", {})[1]["link"])
+        cookie = session_of(plane, plane.ask(name, "POST", "/v1/console-link", {})[1]["link"])
         headers = {"Cookie": cookie, "Content-Type": "application/json"}
         answer: tuple[int, Any] = plane.send("POST", f"/console/access/{action}", orjson.dumps(body), headers)
         page = plane.send("GET", "/console/access", b"", {"Cookie": cookie})[1]
