@@ -123,7 +123,7 @@ class _Walk:
 
     def cut_off(self) -> None:
         """Forget the partitions that begin after the end of the page, if fetching items has shortened it."""
-        while self.page.last is not None and len(self.began) > 1 and self.began[-1] >= self.page.size:
+        while self.page.last is not None and self.began[-1] >= self.page.size:  # (the first began at 0)
             self.began.pop()
 
     def sizes(self) -> list[int]:
