@@ -255,12 +255,11 @@ def test_a_commit_waits_while_rounds_bring_bodies() -> None:
     assert [bring(bodies) for bodies in (1, 2, 1, 0)] == [1, 1, 1, 0]
     assert started == [4]
 
-    gathering.begin()
+    collected.clear()
     assert gathering.ask()
-    assert bring(6) == 0, "it waits for no more than ten bodies"
+    assert bring(10) == 0, "it waits for no more than ten bodies"
     assert started == [4, 10]
 
-    gathering.begin()
     collected.clear()
     assert gathering.ask()
     assert [bring(1) for _ in range(loops.ROUNDS_MAX + 1)] == [1] * loops.ROUNDS_MAX + [0]

@@ -317,12 +317,9 @@ class Gathering:
             return False
         if not self._asked:
             self._asked = True
+            self._collected = self._rounds = 0
             loop.defer(self._round)
         return True
-
-    def begin(self) -> None:
-        """Count from the beginning, for the next commit. Needs the lock."""
-        self._collected = self._rounds = 0
 
     def forget(self) -> None:
         """Ask again next time, because the loop that was asked may never make the call. Needs the lock."""

@@ -25,7 +25,7 @@ from hashrange.storage.failures import (
     StorageError,
     StoreOutgrown,
 )
-from hashrange.storage.loops import Loop
+from hashrange.storage.loops import Gathering, Loop
 from hashrange_postgres.bodies import GroupTransaction
 from hashrange_postgres.cache import Catalog, LockedRecords
 from hashrange_postgres.direct import DirectTransaction
@@ -62,6 +62,9 @@ FORGOTTEN: Final = (
 )
 _PAUSE_SECONDS_MIN: Final = 0.05
 _PAUSE_SECONDS_MAX: Final = 2.0
+# A group waits for more bodies while each round of the event loop brings some, but not for all of them, so
+# that the server has something to do while PostgreSQL commits.
+_GATHERED_BODIES_MAX: Final = 16
 
 
 class _Left(NamedTuple):
@@ -74,7 +77,7 @@ class _Left(NamedTuple):
 
 class Commits:
     """The commits of an engine. A group has its outcome after `seconds_max`, whatever PostgreSQL does.
-    `rerun` is called with submitted bodies that have lost, `run_queued` when there is room for queued bodies.
+    `rerun` is called with submitted bodies that have lost, `run_queued` when there is room for a queued body.
 
     The methods are called without the lock, unless they say otherwise.
     """
@@ -89,18 +92,24 @@ class Commits:
         cache_bytes: int,
         seconds_max: float,
         rerun: Callable[[list[Member]], None],
-        run_queued: Callable[[], None],
+        run_queued: Callable[[Member], Callable[[], None] | None],
     ) -> None:
         self.fault: CommitFault | None = None
         self.writer = writer
         self._loop = loop
         self._seconds_max = seconds_max
         self._rerun = rerun
-        self._run_queued = run_queued
         self.turns = Turns(
-            catalog, bodies_max=bodies_max, cache_bytes=cache_bytes, next_version=writer.next_version
+            catalog,
+            loop,
+            bodies_max=bodies_max,
+            cache_bytes=cache_bytes,
+            next_version=writer.next_version,
+            run_queued=run_queued,
         )
-        self._starting = False  # the event loop was asked to call `_start`
+        self._gathering = Gathering(
+            loop, self.turns.lock, _GATHERED_BODIES_MAX, self._gathered, self._send_by_loop
+        )
         self.losses = 0  # groups that were overtaken by other engines
         self.refusal: str | None = None  # why PostgreSQL refused the last group that it has refused
         self.refused_at = -math.inf  # when, by the monotonic clock
@@ -124,46 +133,32 @@ class Commits:
         turns = self.turns
         if turns.committing is not None or not turns.collecting.members:
             return
-        if not self._loop.is_limited:
+        if not self._gathering.ask():
             turns.release()
-        elif not self._starting:
-            self._starting = True
-            assert self._loop.defer is not None
-            self._loop.defer(self._start)
 
     def release(self) -> None:
         """Release the group that an earlier loop should have sent."""
         with self.turns.lock:
             self.turns.hand_over()
-            self._starting = False
+            self._gathering.forget()
             self.turns.release()
 
     # On the event loop.
 
-    def _start(self) -> None:
-        """Send the collecting group, unless each round of the loop brings more bodies."""
-        with self.turns.lock:
-            defer = self._loop.defer if self._loop.is_limited else None
-            if defer is None or self.turns.committing is not None or not self.turns.collecting.grows():
-                defer = None
-                self._starting = False
-        if defer is not None:
-            defer(self._start)
-        else:
-            self._send_by_loop()
+    def _gathered(self) -> int:
+        """How many bodies a commit would hold now; 0 if another one is under way."""
+        return 0 if self.turns.committing is not None else len(self.turns.collecting.members)
 
-    def _send_by_loop(self) -> None:
+    def _send_by_loop(self) -> Callable[[], None] | None:
         """Send the collecting group, and let the loop wait for its outcome; if the loop cannot, release the
-        group for the commit thread."""
-        with self.turns.lock:
-            plain = self.turns.is_plain() and self.fault is None
-            if self._loop.watching is None or not plain or not self.writer.is_ready:
-                self.turns.release()
-                return
-            self.turns.begin(self.turns.collecting, by_loop=True)
-            self._go_on_by_loop()
-        if self.turns.queued:
-            self._loop.post(tasks=[self._run_queued])
+        group for the commit thread. Needs the lock."""
+        plain = self.turns.is_plain() and self.fault is None
+        if self._loop.watching is None or not plain or not self.writer.is_ready:
+            self.turns.release()
+            return None
+        self.turns.begin(self.turns.collecting, by_loop=True)
+        self._go_on_by_loop()
+        return self.turns.queue.go_on
 
     def _go_on_by_loop(self) -> None:
         """Send the next step of the group whose turn it is, or have the commit thread wait for it. Needs the
@@ -233,8 +228,7 @@ class Commits:
 
     def _send(self, group: Group) -> None:
         """Send a group, and wait for its outcome. Raises as `Writer.hold`; and NotSent."""
-        if self.turns.queued:
-            self._loop.post(tasks=[self._run_queued])
+        self.turns.queue.go_on()
         self.writer.ready()
         if group.under_store:
             self.writer.hold(group, partial(self._run_alone, group), self.fault)
@@ -309,8 +303,7 @@ class Commits:
         self._settle(left.ended, None)
         if left.elsewhere:
             self._run_elsewhere(left.elsewhere)
-        if self.turns.queued:
-            self._loop.post(tasks=[self._run_queued])
+        self.turns.queue.go_on()
 
     def _conclude(self, group: Group, commit: Callable[[Group], None]) -> None:
         """Have a group committed in this way, and act on its outcome. Whatever is not foreseen counts as a
@@ -526,7 +519,7 @@ class Commits:
     def drain(self) -> None:
         """Wait until all submitted bodies have their outcome."""
         with self.turns.lock:
-            self._starting = False
+            self._gathering.forget()
             self.turns.release()
             while self.turns.unsettled or self.turns.collecting.members or self.turns.committing is not None:
                 if self.turns.ended:

@@ -279,8 +279,9 @@ class PostgresEngine:
         pace.acquire(turns.lock)
         try:
             turns.check_usable()
-            if turns.queued or turns.full:
-                turns.queued.append(member)
+            queued = turns.queue.bodies
+            if queued or turns.is_full():
+                queued.append(member)
                 turns.unsettled += 1
                 return
             waits = self._take(member)
@@ -339,8 +340,8 @@ class PostgresEngine:
             with turns.lock:
                 if turns.broken is not None:
                     raise commit_failed(turns.broken)
-                if turns.full and not queued:
-                    turns.queued.append(member)
+                if turns.is_full() and not queued:
+                    turns.queue.bodies.append(member)
                     return None
                 if not self._take(member):
                     return member.done, member.result, member.raised
@@ -350,15 +351,9 @@ class PostgresEngine:
             self._commits.wait_for_store(member)
         return None
 
-    def _run_queued(self) -> None:
-        """Run as many queued bodies as the collecting group has room for, each as a task of the loop."""
-        turns = self._turns
-        with turns.lock:
-            if turns.full or not turns.queued:
-                return
-            member = turns.queued.popleft()
-        self._run_member(member, queued=True)
-        self.loop.post(tasks=[self._run_queued])
+    def _run_queued(self, member: Member) -> Callable[[], None]:
+        """How a queued body runs, for which there is room: without the lock, because it may miss records."""
+        return partial(self._run_member, member, queued=True)
 
     def _rerun(self, members: list[Member]) -> None:
         """Run submitted bodies that lost again, over the current records."""

@@ -27,11 +27,6 @@ from hashrange_postgres.waiting import STORE_MS_MIN
 from hashrange_postgres.wire.connections import Bytes, Numbers
 from hashrange_postgres.wire.statements import Arguments, arrays_of
 
-# A group waits for more bodies while each round of the event loop brings some, but not for all of them, so
-# that the server has something to do while PostgreSQL commits.
-_GATHERED_BODIES_MAX: Final = 16
-_GATHERED_ROUNDS_MAX: Final = 8
-
 _NOT_READ: Final = -1
 _ABSENT: Final = 0
 _LOOK, _PUT, _DELETE, _BE_ABSENT = 0, 1, 2, 3
@@ -71,12 +66,10 @@ class Group(Layer):
         "_bodies",
         "_body_stamp",
         "_deleted",
-        "_gathered",
         "_last",
         "_last_spaces",
         "_logs",
         "_moment",
-        "_rounds",
         "appended",
         "by_loop",
         "bytes",
@@ -101,7 +94,6 @@ class Group(Layer):
         self.to_run = [alone] if alone is not None else []
         self.under_store = alone is not None
         self.store_ms = store_ms
-        self._gathered = self._rounds = 0
         self.by_loop = False  # the event loop waits for its answer, and otherwise the commit thread
         self.sent_at = 0.0  # when its commit began, by the monotonic clock
         self.tries = 0  # how often PostgreSQL has refused it, because other engines were faster
@@ -135,16 +127,6 @@ class Group(Layer):
     def bodies(self) -> list[Member]:
         """All its bodies."""
         return [*self.members, *self.to_run]
-
-    def grows(self) -> bool:
-        """Called in each round of the event loop: whether to wait another round, because this one has brought
-        more bodies."""
-        bodies = len(self.members)
-        if self._gathered < bodies < _GATHERED_BODIES_MAX and self._rounds < _GATHERED_ROUNDS_MAX:
-            self._gathered = bodies
-            self._rounds += 1
-            return True
-        return False
 
     def add(self, txn: GroupTransaction, *, writes: bool) -> None:
         """Add the reads of a body and, if it has not failed, its writes."""

@@ -3,18 +3,18 @@
 One group at a time has its turn. Meanwhile the next one collects, other bodies wait for the store's lock, and
 submitted bodies for which the collecting group has no room wait in a queue.
 
-Refuses to know: threads, connections, the event loop.
+Refuses to know: threads, connections.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from threading import Condition, Lock
 from time import monotonic
 from typing import Final
 
 from hashrange.storage.failures import StoreClosed
+from hashrange.storage.loops import Loop, Queue
 from hashrange_postgres.bodies import GroupTransaction, Missing
 from hashrange_postgres.cache import Cache, Catalog, Key
 from hashrange_postgres.groups import Group, State
@@ -36,10 +36,18 @@ _GROUPS: Final = 16
 
 class Turns:
     """The methods need `lock`, unless they say otherwise. `work` is notified when the commit thread has
-    something to do, `idle` when a turn has ended. `next_version` gives the version of a new group."""
+    something to do, `idle` when a turn has ended. `next_version` gives the version of a new group;
+    `run_queued` is called when there is room for a queued body."""
 
     def __init__(
-        self, catalog: Catalog, *, bodies_max: int, cache_bytes: int, next_version: Callable[[], int]
+        self,
+        catalog: Catalog,
+        loop: Loop,
+        *,
+        bodies_max: int,
+        cache_bytes: int,
+        next_version: Callable[[], int],
+        run_queued: Callable[[Member], Callable[[], None] | None],
     ) -> None:
         self.catalog = catalog
         self.cache = Cache(cache_bytes)
@@ -50,7 +58,7 @@ class Turns:
         self.idle = Condition(self.lock)
         self.collecting = Group(next_version())
         self.committing: Group | None = None  # whose turn it is
-        self.queued: deque[Member] = deque()
+        self.queue: Queue[Member] = Queue(loop, self.lock, self.is_full, run_queued)
         self.waiting = Waiting()
         self.lock_first_share = LOCK_FIRST_SHARE
         self._changed_share = 0.0
@@ -69,14 +77,13 @@ class Turns:
         if self.broken is not None:
             raise commit_failed(self.broken)
 
-    @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether the collecting group has no room for another body."""
         return len(self.collecting.members) >= self._bodies_max or self.collecting.bytes >= GROUP_BYTES_MAX
 
     def wait_for_room(self) -> None:
         """Wait until the collecting group has room for another body. Raises CommitFailed."""
-        while self.full and self.broken is None:
+        while self.is_full() and self.broken is None:
             self.release()
             self.idle.wait()
         if self.broken is not None:
@@ -174,15 +181,15 @@ class Turns:
         self.committing = None
         self.idle.notify_all()
         # If a thread waits for the next group, it is released at once.
-        if release or self.full or any(member.done is None for member in self.collecting.members):
+        if release or self.is_full() or any(member.done is None for member in self.collecting.members):
             self.release()
         if self.has_work():  # a needless wake-up of a thread takes the GIL from the loop
             self.work.notify()
 
     def take_all(self) -> list[Member]:
         """All bodies that have not been sent, in a turn or after it."""
-        taken = [*self.collecting.members, *self.queued, *self.waiting.take_all()]
-        self.queued.clear()
+        taken = [*self.collecting.members, *self.queue.bodies, *self.waiting.take_all()]
+        self.queue.bodies.clear()
         self._collect_anew()
         self.end(release=False)
         return taken

@@ -166,7 +166,6 @@ class Commits:
         batch = self.committing = self.collecting
         self.collecting = Batch()
         self._released = False
-        self._gathering.begin()
         return batch
 
     def ask(self) -> None:
