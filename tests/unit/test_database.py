@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import subprocess
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -181,7 +181,8 @@ class Stage:
         monkeypatch.setattr(LoopConnection, "send", lambda *values: self._call(send, *values))
         turns = self.one._turns
         self._lock = SteppedLock(turns.lock, self._step)
-        turns.lock = self._lock  # type: ignore[assignment]
+        for holder, name in ((turns, "lock"), (turns.queue, "_lock"), (self.one._commits._gathering, "_lock")):
+            setattr(holder, name, self._lock)
 
     def _step(self) -> None:
         """A step, unless this thread holds the engine's lock: then it is one when the lock is given back."""
