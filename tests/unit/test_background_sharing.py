@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hashrange.storage.memory import MemoryEngine
 from hashrange.tables.background.sharing import LEASE_SECONDS, RENEW_SECONDS, Sharing
+from hashrange.tables.spaces import SERVER_SPACE
 
 UNITS = [f"unit {number}" for number in range(24)]
 
@@ -92,6 +93,22 @@ def test_the_work_of_a_server_that_died_is_taken_over() -> None:
     # It was only slow: it comes back as one that is new.
     first.tend()
     assert not any(first.owns(unit) for unit in UNITS)
+
+
+def test_the_lease_of_a_server_that_died_is_forgotten() -> None:
+    servers = Servers()
+    servers.start()
+    second = servers.start()
+
+    def leases() -> int:
+        return servers.engine.read(lambda reader: len(list(reader.scan_space(SERVER_SPACE))))
+
+    servers.pass_time(600)  # but not longer
+    second.tend()
+    assert leases() == 2
+    servers.pass_time(RENEW_SECONDS)
+    second.tend()
+    assert leases() == 1
 
 
 def test_a_lease_has_not_expired_if_it_was_renewed_after_the_last_look() -> None:

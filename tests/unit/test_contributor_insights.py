@@ -218,15 +218,15 @@ def test_insights_survive_a_restart(world: World) -> None:
 
 def test_a_hundred_rules_are_enough(world: World) -> None:
     for number in range(26):
-        world.create(f"t{number:02}")
+        world.create(f"T{number:02}")
 
     def status(number: int) -> dict[str, Any]:
-        return world("DescribeContributorInsights", TableName=f"t{number:02}")
+        return world("DescribeContributorInsights", TableName=f"T{number:02}")
 
     def switch(number: int, action: str, **given: Any) -> dict[str, Any]:
         return world(
             "UpdateContributorInsights",
-            TableName=f"t{number:02}",
+            TableName=f"T{number:02}",
             ContributorInsightsAction=action,
             **given,
         )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.storage.embedded import EmbeddedEngine, disk, upkeep
+from hashrange.storage.embedded import EmbeddedEngine, disk, keys, upkeep
 from hashrange.storage.embedded.batches import keys_under
 from hashrange.storage.embedded.keys import CLEARING
+from hashrange.storage.failures import CommitFailed
 from rocks import Skips, counting_skips
 
 pytestmark = pytest.mark.once
@@ -156,6 +158,38 @@ def test_closing_does_not_wait_for_the_end_of_a_compaction(tmp_path: Path) -> No
     with pytest.raises(Exception, match="closed"):
         engine.read(first)
     engine.upkeep()
+
+
+def test_the_repair_of_a_store_does_not_wait_for_the_end_of_a_compaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller hears after the first try of the repair, so it would hear that the outcome is not known."""
+    engine = EmbeddedEngine(tmp_path / "data")
+    keeper, begun = engine._store.upkeep, Event()
+
+    def space_range(space: int) -> tuple[bytes, bytes]:
+        begun.set()
+        while not keeper._stopped:
+            Event().wait(0.001)
+        return keys.space_range(space)
+
+    monkeypatch.setattr(upkeep, "space_range", space_range)
+    in_bites(engine, put, range(BITE))
+    engine.write(lambda txn: txn.delete_space(SPACE))
+    engine.write(lambda txn: txn.put(SPACE + 1, PARTITION, b"", b"kept"))
+    engine.upkeep()
+    assert begun.wait(30)
+
+    def fail(moment: str) -> None:
+        if moment == "after":
+            raise OSError("the disk is gone")
+
+    engine.commit_fault = fail
+    with pytest.raises(CommitFailed, match="the disk is gone"):
+        engine.write(lambda txn: txn.put(SPACE + 1, PARTITION, b"", b"lost"))
+    engine.commit_fault = None
+    assert engine.read(lambda reader: reader.get(SPACE + 1, PARTITION, b"")) == b"kept"
+    engine.close()
 
 
 class Full(dict[bytes, bytes | None]):
