@@ -197,6 +197,15 @@ def test_whatever_a_body_raises_ends_only_that_body() -> None:
     assert not pace.turn().is_limited()
 
 
+def test_the_engine_hears_of_outcomes_that_only_tasks_have_posted() -> None:
+    heard = Heard()
+    loop = heard.loop()
+    rounds = Rounds(loop)
+    loop.post(tasks=[lambda: loop.post([heard.outcome(1)])])
+    rounds.turn()
+    assert (heard.results, heard.told) == ([1], 1)
+
+
 class Engine:
     """An engine that has room for some bodies."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.embedded import EmbeddedEngine, disk, keys, upkeep
 from hashrange.storage.embedded.batches import keys_under
 from hashrange.storage.embedded.keys import CLEARING
-from hashrange.storage.failures import CommitFailed
+from hashrange.storage.failures import CommitFailed, StorageError
 from rocks import Skips, counting_skips
 
 pytestmark = pytest.mark.once
@@ -190,6 +191,27 @@ def test_the_repair_of_a_store_does_not_wait_for_the_end_of_a_compaction(
     engine.commit_fault = None
     assert engine.read(lambda reader: reader.get(SPACE + 1, PARTITION, b"")) == b"kept"
     engine.close()
+
+
+class ClosesBadly:
+    """A RocksDB that reports an error when it is closed."""
+
+    def __init__(self, db: Any) -> None:
+        self._db = db
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def close(self) -> None:
+        self._db.close()
+        raise OSError("the disk is gone")
+
+
+def test_an_error_of_closing_is_told_unless_a_compaction_was_cut_short(tmp_path: Path) -> None:
+    engine = EmbeddedEngine(tmp_path / "data")
+    engine._store.db = ClosesBadly(engine._store.db)  # type: ignore[assignment]
+    with pytest.raises(StorageError, match="did not close well: the disk is gone"):
+        engine.close()
 
 
 class Full(dict[bytes, bytes | None]):

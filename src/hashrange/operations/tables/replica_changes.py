@@ -250,9 +250,8 @@ def _new_key(table: Table, part: Request, context: Context) -> str | None:
 def _delete(table: Table, wanted: ReplicaActions, context: Context) -> Table:
     now = context.now
     gone_at = now + context.settings.update_seconds
-    stay = tuple(replica for replica in table.replicas if replica.region not in wanted.parts)
     for region in wanted.parts:
-        _check_deletable(table, region, msgspec.structs.replace(table, replicas=stay), now)
+        _check_deletable(table, region, now)
     members = tuple(
         msgspec.structs.replace(replica, gone_at=gone_at) if replica.region in wanted.parts else replica
         for replica in table.replicas
@@ -263,7 +262,7 @@ def _delete(table: Table, wanted: ReplicaActions, context: Context) -> Table:
     return msgspec.structs.replace(table, replicas=members, witness=witness)
 
 
-def _check_deletable(table: Table, region: str, staying: Table, now: float) -> None:
+def _check_deletable(table: Table, region: str, now: float) -> None:
     """Refuse to delete a protected replica, and a replica from which another was added in the last 24
     hours."""
     if any(replica.region == region and replica.deletion_protection for replica in table.replicas):
@@ -271,7 +270,7 @@ def _check_deletable(table: Table, region: str, staying: Table, now: float) -> N
             f"Cannot delete table {table.name} in region {region} because it has deletion protection "
             "enabled. Disable deletion protection first."
         )
-    if replicas.was_source(staying, region, now):
+    if replicas.was_source(table, region, now):
         raise ValidationException(_SOURCE)
 
 
@@ -282,7 +281,7 @@ def leave(table: Table, context: Context) -> Table:
         raise ValidationException(_STRONG_WHOLE)
     local = replicas.local(table, context.caller.region)
     assert local is not None
-    _check_deletable(table, local.region, table, now)
+    _check_deletable(table, local.region, now)
     if replicas.status(local) == "CREATING":
         raise ResourceInUseException(f"{STILL_IN_USE}Table: {table.name} is being used.")
     check_at_rest(table)
