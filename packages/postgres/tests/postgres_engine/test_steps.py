@@ -181,7 +181,8 @@ class Stage:
         monkeypatch.setattr(LoopConnection, "send", lambda *values: self._call(send, *values))
         turns = self.one._turns
         self._lock = SteppedLock(turns.lock, self._step)
-        for holder, name in ((turns, "lock"), (turns.queue, "_lock"), (self.one._commits._gathering, "_lock")):
+        gathering = self.one._commits._gathering
+        for holder, name in ((turns, "lock"), (turns.queue, "_lock"), (gathering, "_lock")):
             setattr(holder, name, self._lock)
 
     def _step(self) -> None:
