@@ -29,7 +29,7 @@ PAGES: Final = Pages(
         Page("/console/costs/plans", "The load on demand, provisioned and reserved.", plans.page),
         Page("/console/lab", "The switches of the lab.", switches.page),
         Action("/console/lab/throttling", "Switch throttling.", switches.throttle, switches.Throttling),
-        Action("/console/lab/eventual", "Say how far behind reads are.", switches.lag, switches.Eventual),
+        Action("/console/lab/eventual", "Set how far reads lag behind.", switches.lag, switches.Eventual),
         Page("/console/capacity", "Consumed units against the limits.", capacity.page),
     ),
     sections=(

@@ -11,7 +11,7 @@ def test_throttling_and_reads_that_are_behind_are_switched(orders: Database, bro
         return " ".join(parsed(browser.ask("/console/lab")[1]).text.split())
 
     assert "Throttling off" in said()
-    assert "No requests are recorded" in said()
+    assert "No recording is running" in said()
     assert browser.post("/console/lab/throttling", {"state": "on"}) == (200, {"href": "/console/lab"})
     assert browser.post("/console/lab/throttling", {"state": "off", "table": "orders"})[0] == 200
     assert "Throttling on" in said()
