@@ -341,7 +341,7 @@ def test_a_message_that_is_not_an_event_is_put_aside(
 
 @pytest.mark.parametrize("url", ["redis://localhost", "sqs://", "localhost"])
 def test_a_broker_that_keeps_no_promises_is_refused(client: Any, table: Table, url: str) -> None:
-    with pytest.raises(ValueError, match="no URL of RabbitMQ"):
+    with pytest.raises(ValueError, match="not a URL of RabbitMQ"):
         BrokerEvents(url, Jobs(client, table, "views"))
     with pytest.raises(ValueError, match="FIFO"):
         SqsEvents(client, "https://sqs.us-east-1.amazonaws.com/1/a.fifo", Jobs(client, table, "views"))
