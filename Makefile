@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test gate test-compiled compile lint types layers pytest crash machine-crash model hostile \
-        growth trigger-kills pattern-rounds bench bystander feast haystack clean
+        growth trigger-kills pattern-rounds bench bystander feast haystack crewai clean
 
 VENV     ?= .venv
 BIN      := $(VENV)/bin
@@ -45,8 +45,8 @@ RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/
             packages/lab/tests/lab packages/replication/tests packages/templates/tests
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
-LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_clients \
-            packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/triggers/tests
+LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_browser \
+            packages/access/tests/access_clients packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
 COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
@@ -182,14 +182,18 @@ site: $(DOCS)/.installed  ## Build the documentation site into build/site/html, 
 	@$(DOCS)/bin/python tools/links.py build/site/html
 
 .PHONY: wheel
-wheel: $(RELEASE)/.installed  ## Build the wheels and the source archive into dist, and try them in empty environments
+wheel: $(RELEASE)/.installed  ## Build the pure wheels and the source archives into dist, in seconds
+	@$(RELEASE)/bin/python tools/wheels.py pure
+
+.PHONY: wheels
+wheels: $(RELEASE)/.installed  ## Build the compiled wheel as well, and try all of them in empty environments
 	@$(RELEASE)/bin/python tools/wheels.py build
 	@$(RELEASE)/bin/python tools/wheels.py try
 
 .PHONY: release-check
 release-check: $(RELEASE)/.installed  ## Check everything that a release needs (PYTHONS="python3.12 python3.13")
 	@$(RELEASE)/bin/python tools/release.py before
-	@$(MAKE) --no-print-directory site wheel
+	@$(MAKE) --no-print-directory site wheels
 	@$(RELEASE)/bin/python tools/release.py after
 
 machine-crash: ROUNDS = 200
@@ -216,6 +220,7 @@ bench: fast  ## Compare with other implementations (BENCH="--help")
 pictures: $(VENV)/.develop  ## Take the pictures of the console in the docs (PICTURES="tables items")
 	PYTHONPATH=packages/console/tests $(BIN)/python -m console_pictures $(PICTURES)
 	PYTHONPATH=packages/console/tests:packages/lab/tests $(BIN)/python -m lab_pictures $(PICTURES)
+	PYTHONPATH=packages/console/tests:packages/access/tests $(BIN)/python -m access_pictures $(PICTURES)
 
 bystander: fast  ## Measure how long others wait while a client sends its worst (BENCH="--list")
 	$(BIN)/python -m bench.bystander $(BENCH)
@@ -297,12 +302,22 @@ $(VENV)/haystack/.installed: pyproject.toml | $(BIN)/python
 	    --dest $(VENV)/haystack/sdist dynamodb-haystack==2.0.0
 	@touch $@
 
+# And CrewAI, nine tenths of a gigabyte.
+crewai: $(VENV)/crewai/.installed  ## Install CrewAI for the tests of its memory in DynamoDB
+
+$(VENV)/crewai/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/crewai
+	$(VENV)/crewai/bin/python -m pip install --quiet crewai-memory-dynamodb==0.1.1 'moto>=5' pytest pytest-asyncio --editable .
+	$(VENV)/crewai/bin/python -m pip download --quiet --no-deps --no-binary :all: \
+	    --dest $(VENV)/crewai/sdist crewai-memory-dynamodb==0.1.1
+	@touch $@
+
 # (not beside the one above: both build this package in this folder)
 $(VENV)/in-process/.installed: tests/clients/in_process/requirements.txt pyproject.toml | $(BIN)/python $(VENV)/aioboto3/.installed
 	$(BIN)/python -m venv $(VENV)/in-process
 	$(VENV)/in-process/bin/python -m pip install --quiet --requirement $< --editable . --editable packages/patterns
 	$(VENV)/in-process/bin/python -m pip download --quiet --no-deps --no-binary :all: \
-	    --dest $(VENV)/in-process/sdist $$(grep -E '^(cachelib|celery|langgraph-checkpoint-aws|langgraph-store-dynamodb)==' $<)
+	    --dest $(VENV)/in-process/sdist $$(grep -E '^[a-z-]+==' $<)
 	@touch $@
 
 $(NODE:=/node_modules/.installed): %/node_modules/.installed: %/package-lock.json

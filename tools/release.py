@@ -120,15 +120,15 @@ def check_archives(version: str, names: list[str]) -> None:
     """Raise NotReady if dist/ lacks an archive of this version, or has one of another."""
     other = [name for name in names if name.split("-")[1].removesuffix(".tar.gz") != version]
     if other:
-        raise NotReady(f"dist/ has {', '.join(other)}, and the version is {version}: `make wheel`")
+        raise NotReady(f"dist/ has {', '.join(other)}, and the version is {version}: `make wheels`")
     for package in (
         "hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres", "hashrange_replication",
     ):
         for ending in (".tar.gz", "-py3-none-any.whl"):
             if f"{package}-{version}{ending}" not in names:
-                raise NotReady(f"dist/ lacks {package}-{version}{ending}: `make wheel`")
+                raise NotReady(f"dist/ lacks {package}-{version}{ending}: `make wheels`")
     if not any(re.search(r"-cp3\d+-.*\.whl$", name) for name in names):
-        raise NotReady("dist/ lacks a compiled wheel: `make wheel`")
+        raise NotReady("dist/ lacks a compiled wheel: `make wheels`")
     print(f"the archives in dist/ are those of {version}")
 
 

@@ -85,7 +85,7 @@ def _python_of(environment: str) -> str:
     beside = (Path(home) / environment / "bin" / "python" for home in (sys.prefix, Path(sys.prefix).parent))
     python = next((python for python in beside if python.exists()), None)
     if python is None:
-        target = environment if environment in ("feast", "haystack") else "test"
+        target = environment if environment in ("crewai", "feast", "haystack") else "test"
         pytest.skip(f"{environment} is not installed: `make {target}` gives it an environment of its own")
     return str(python)
 

@@ -52,6 +52,16 @@ PRINTED: dict[str, dict[str, Any]] = {
         "other": ["c", "answer 1"],
         "history": [4, 3, 2],
     },
+    "documents.py": {
+        "near": ["cafe", "gaff"],
+        "nearest": ["cafe", {"n": 2}, 0.0],
+        "got": [{"n": [1, {"x": None}]}, {"n": 1.5}],
+        "deleted": True,
+        "left": ["gaff", "bead"],
+        "tenants": ["cafe"],
+        "older": ["bead"],
+        "tables": ["older", "tenants", "words"],
+    },
     "endpoint.py": {
         "pydynox": ["pydynox", 2],
         "capo": ["orders"],
@@ -79,7 +89,8 @@ def test_a_program(run_in_process: RunInProcess, program: str) -> None:
     [
         ("cachelib", 11, True),
         ("celery", 38, False),  # (one of them asks, in a database of its own)
-        ("langgraph_checkpoint_aws", 41, True),
+        ("dynavec", 19, False),  # (as celery's)
+        ("langgraph_checkpoint_aws", 43, True),
         ("langgraph_store_dynamodb", 14, True),
     ],
 )
@@ -91,6 +102,11 @@ def test_the_own_tests_of(run_in_process: RunInProcess, name: str, passed: int, 
 def test_the_own_tests_of_haystack(run_in_process: RunInProcess) -> None:
     printed = run_in_process("own_tests.py", "haystack", "dynamodb_haystack")
     assert printed == {"status": 0, "outcomes": {"passed": 80, "skipped": 4}, "asked": True}
+
+
+def test_the_own_tests_of_crewai(run_in_process: RunInProcess) -> None:
+    printed = run_in_process("own_tests.py", "crewai", "crewai_memory_dynamodb")
+    assert printed == {"status": 0, "outcomes": {"passed": 19}, "asked": True}
 
 
 def test_feasts_online_store(run_in_process: RunInProcess) -> None:

@@ -240,6 +240,11 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
     assert file.exit_code == 1
 
 
+def files_below(folder: Path, store: Path) -> set[Path]:
+    """What is below a folder, without the files of RocksDB if `store` was made before."""
+    return {path for path in folder.rglob("*") if (store / "rocks") not in path.parents}
+
+
 @pytest.mark.parametrize("was_there", ["nothing", "a folder", "a store"])
 @pytest.mark.parametrize(
     "options",
@@ -252,26 +257,30 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
         ["--auth", "strict", "--key-file", "none"],
         ["--audit-log", "none/audit.log"],
         ["--record", "none/monday"],
+        ["--record", "monday", "--port", "{taken}"],
+        ["--audit-log", "audit.log", "--admin-port", "{taken}"],
         ["--prices", "none.toml"],
         ["--requests-burst", "3"],
     ],
     ids=" ".join,
 )
-def test_a_server_that_fails_leaves_no_new_directory(
+def test_a_server_that_fails_leaves_nothing_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], was_there: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    data = tmp_path / "data"
+    data = tmp_path / "above" / "data"
     if was_there == "a store":
+        data.parent.mkdir()
         Database.open(data).close()
     elif was_there == "a folder":
-        data.mkdir()
+        data.mkdir(parents=True)
+    before = files_below(tmp_path, data)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         named = [option.format(taken=port) for option in options]
         result = invoke("serve", "--port", "0", "--data-dir", str(data), *named)
     assert result.exit_code in (1, 2), result.output
-    assert data.exists() == (was_there != "nothing")
+    assert files_below(tmp_path, data) == before
     if was_there == "a store":
         Database.open(data).close()
 

@@ -18,6 +18,7 @@ PAGES: Final = {
     "advice": "/console/costs/advice",
     "capacity": "/console/capacity?table=shop",
     "plans": "/console/costs/plans?place=shop",
+    "lab": "/console/lab",
 }
 """The pages that have pictures, by the names of the pictures."""
 
@@ -26,6 +27,7 @@ def begin(database: Database) -> None:
     """Count what requests cost, and throttle them."""
     meter.begin(database, published())
     database.part("lab", "lab").throttling.set(True)
+    database.part("lab", "recordings").directory = "recordings"
 
 
 if __name__ == "__main__":

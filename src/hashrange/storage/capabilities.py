@@ -77,7 +77,8 @@ class Local(Protocol):
         ...
 
     def discard(self, wanted: bool) -> None:
-        """Whether to remove the directory when this engine is closed, if the engine has made it."""
+        """Whether to remove the store when this engine is closed, if the engine has made it, and the
+        directories that were made for the store."""
         ...
 
 

@@ -19,13 +19,17 @@ OWN = {
     "cachelib": ["tests/test_dynamodb_cache.py"],
     # One of these tests uses moto's `mock_aws`, in whose place it gets Hashrange's.
     "celery": ["t/unit/backends/test_dynamodb.py"],
-    # The next two are written for AWS, and have vector indexes.
+    # The conditions and the time to live of its documents. Its vectors are in S3.
+    "dynavec": ["tests/test_dynamodb.py", "tests/test_dynamodb_ttl.py"],
+    # The next three are written for AWS, and have vector indexes.
+    "crewai_memory_dynamodb": ["tests"],
     "dynamodb_haystack": ["-m", "integration", "tests"],
     "langgraph_store_dynamodb": ["tests"],
     "langgraph_checkpoint_aws": [
         f"{STORE}/test_dynamodb_store_integration.py",
         f"{STORE}/test_async_dynamodb_store_integration.py",
         f"{STORE}/test_dynamodb_sync_async_parity_integration.py",
+        f"{STORE}/test_vector_search_integration.py",  # (written for AWS)
         f"{CHECKPOINTS}/test_conformance.py",
         f"{CHECKPOINTS}/test_langgraph_dynamodb_integration.py",
         # They store floats, which boto3 refuses before it makes a request.
@@ -77,7 +81,8 @@ class InBlock:
 
 name = sys.argv[1]
 os.environ |= {"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any"}
-os.environ["HAYSTACK_DYNAMODB_INTEGRATION_TESTS"] = "1"
+os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "OTEL_SDK_DISABLED": "true"}
+os.environ |= {"HAYSTACK_DYNAMODB_INTEGRATION_TESTS": "1", "DDB_VECTOR_INTEG": "1"}
 (source,) = (Path(sys.prefix) / "sdist").glob(f"{name}-*.tar.gz")
 in_block = InBlock()
 with tempfile.TemporaryDirectory() as folder:

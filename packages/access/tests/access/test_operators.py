@@ -278,6 +278,40 @@ def test_only_an_administrator_sees_and_changes_keys_in_the_console(plane: Plane
     assert plane.send("POST", "/console/access/key", orjson.dumps({"id": "none"}), json)[0] == 400
 
 
+def test_keys_are_made_rotated_and_deleted_in_the_console(plane: Plane) -> None:
+    gate = plane.database.observers.gate
+    assert isinstance(gate, Gate)
+    now = SystemClock().now
+    gate.keyring = keyring = Keyring(
+        plane.database.engine, sealing.in_memory(os.urandom), gate.directory, now
+    )
+
+    def send(name: str, action: str, **body: str) -> tuple[int, Any]:
+        cookie = session_of(plane, plane.ask(name, "POST", "/v1/console-link", {})[1]["link"])
+        headers = {"Cookie": cookie, "Content-Type": "application/json"}
+        answer: tuple[int, Any] = plane.send("POST", f"/console/access/{action}", orjson.dumps(body), headers)
+        page = plane.send("GET", "/console/access", b"", {"Cookie": cookie})[1]
+        assert b"SECRET_ACCESS_KEY=" not in page
+        return answer
+
+    for name, status in (("reader", 403), ("writer", 400)):
+        for action, body in (("new", {}), ("rotate", {"id": "x"}), ("delete", {"id": "x"})):
+            assert send(name, action, **body)[0] == status
+    assert send("boss", "new", user="nobody-at-all")[0] == 400
+    assert "no document in JSON" in send("boss", "new", user="guest", policy="allow")[1]["error"]
+    assert keyring.overview() == []
+    status, made = send("boss", "new", user="nobody")
+    assert (status, made["of"], made["then"]) == (200, "nobody", "")
+    (first,) = keyring.overview()
+    assert made["credentials"].startswith(f"export AWS_ACCESS_KEY_ID={first['id']}\n")
+    status, rotated = send("boss", "rotate", id=first["id"])
+    assert (status, rotated["then"]) == (200, f"The key {first['id']} counts for a day more.")
+    assert rotated["credentials"].splitlines()[1] != made["credentials"].splitlines()[1]
+    assert send("boss", "delete", id=first["id"]) == (200, {"href": "/console/access"})
+    assert [key["id"] in rotated["credentials"] for key in keyring.overview()] == [True]
+    assert send("boss", "rotate", id=first["id"])[0] == 400
+
+
 @pytest.mark.parametrize("change", ["deleted", "another secret", "expired", "another role", "no role"])
 def test_a_session_of_the_console_ends_with_its_key(plane: Plane, change: str) -> None:
     links = [plane.ask("writer", "POST", "/v1/console-link", {})[1]["link"] for _ in range(2)]

@@ -35,9 +35,13 @@ def opened(request: Request) -> bool:
     return is_known
 
 
-async def closed(*, used: bool) -> Response:
-    """The page for a browser without a session. `used`: its link is not valid, or no more."""
-    return await looks.page("closed.html", 401, used=used)
+async def closed(request: Request, *, used: bool) -> Response:
+    """The page for a browser without a session, with the command that makes a link to this very server.
+    `used`: the browser's link is not valid, or no more."""
+    address, port = request.scope["server"]
+    host = f"[{address}]" if ":" in address else address
+    plane = f"{request.url.scheme}://{host}:{port}"
+    return await looks.page("closed.html", 401, used=used, plane=plane)
 
 
 def shown(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
@@ -45,7 +49,7 @@ def shown(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         if not opened(request):
-            return await closed(used=False)
+            return await closed(request, used=False)
         view = View.of(request)
         try:
             return await answer(view)
@@ -82,7 +86,7 @@ async def _start(request: Request) -> Response:
         return await shown(listing.page)(request)
     session = console(request).entry.redeem(token)
     if session is None and not opened(request):
-        return await closed(used=True)
+        return await closed(request, used=True)
     answer = RedirectResponse("/console", 303, looks.HEADERS)
     if session is not None:
         secure = request.url.scheme == "https"

@@ -3,6 +3,8 @@ missing."""
 
 from __future__ import annotations
 
+from urllib.parse import parse_qs, urlsplit
+
 import orjson
 
 from console_browsing import KEY, PLACE, Browsers, console, phone, put
@@ -75,6 +77,34 @@ def test_a_browser_keeps_its_colours_and_its_times(browsers: Browsers) -> None:
         utc = str(time.get_attribute("datetime"))[11:16]
         minutes = int(utc[:2]) * 60 + int(utc[3:]) + 330
         assert time.inner_text().startswith(f"{minutes // 60 % 24:02}:{minutes % 60:02}:")
+
+
+def test_fields_for_moments_take_the_times_that_are_shown(browsers: Browsers) -> None:
+    with console() as (_, admin), browsers.page(admin, timezone_id="Asia/Kolkata") as page:
+        past = f"{admin.url}/console/t/orders/past"
+        page.goto(f"{past}?at=2026-01-31T12:00:00.250Z")
+        start = page.get_by_label("From (UTC)")
+        assert start.input_value() == "2026-01-31T12:00:00.250Z"
+        page.get_by_label("Settings").press("Enter")
+        with page.expect_navigation():
+            page.get_by_label("local").check()
+        start = page.get_by_label("From (UTC+5:30)")
+        assert start.input_value() == "2026-01-31 17:30:00.250"
+        sent = {
+            "2026-01-31 17:30:00.250": "2026-01-31T12:00:00.250Z",
+            "2026-02-01 00:15": "2026-01-31T18:45:00.000Z",
+            "2026-02-01": "2026-01-31T18:30:00.000Z",
+            "2026-02-01T00:15Z": "2026-02-01T00:15Z",
+            "2026-02-30 00:15": "2026-02-30 00:15",
+            "10m": "10m",
+        }
+        for typed, moment in sent.items():
+            page.get_by_label("From (UTC+5:30)").fill(typed)
+            with page.expect_navigation():
+                page.get_by_role("button", name="Compare").click()
+            assert parse_qs(urlsplit(page.url).query)["at"] == [moment]
+        page.goto(f"{admin.url}/console/t/orders?at=2026-01-31T18:45:00.000Z")
+        assert page.get_by_label("As of (UTC+5:30)").input_value() == "2026-02-01 00:15:00.000"
 
 
 def test_columns_of_the_shown_page_are_sorted(browsers: Browsers) -> None:

@@ -93,7 +93,7 @@ def test_without_a_session_every_page_and_every_change_is_refused(orders: Databa
         for path in (*PAGES, *EVENTS, *DOWNLOADS):
             status, text = stranger.ask(path)
             assert status == 401
-            assert "hashrange console" in text
+            assert f"hashrange console --admin-url {browser.url}" in text
             assert "orders" not in text
         for path, body in {**CHANGES, **QUESTIONS}.items():
             assert stranger.post(path, body)[0] == 401

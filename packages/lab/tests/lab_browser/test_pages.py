@@ -33,6 +33,8 @@ PAGES = (
 
 def _begin(database: Database) -> None:
     meter.begin(database, published())
+    database.part("lab", "recordings").directory = "recordings"
+    database.lab.throttling.set(True)
 
 
 counting = partial(console, _begin)
@@ -54,6 +56,9 @@ def test_every_page_is_accessible_and_fits_a_phone(browsers: Browsers, scheme: s
                 put(database, 1, one={"S": "x" * 200})
                 page.get_by_role("row").nth(1).wait_for(timeout=5_000)
             check_page(page, path, scheme)
+            if path.startswith("/console/costs"):
+                scrolled = "one => one.scrollWidth > one.clientWidth"
+                assert not page.evaluate(f"[...document.querySelectorAll('.grid')].some({scrolled})"), path
 
 
 @pytest.mark.parametrize("width", [390, 1100])

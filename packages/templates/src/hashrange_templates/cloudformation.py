@@ -1,9 +1,9 @@
 """The tables of a CloudFormation or SAM template, in YAML or JSON.
 
 It takes AWS::DynamoDB::Table, AWS::DynamoDB::GlobalTable and AWS::Serverless::SimpleTable. Resources and
-macros that may bring tables from elsewhere, such as nested stacks, are noted (`Declaration.notes`), and all
-others left alone. `resources` has the properties of these, `intrinsics` the template's functions. YAML
-needs PyYAML.
+macros that may bring tables from elsewhere, such as nested stacks, and auto scaling of tables are noted
+(`Declaration.notes`), and all others left alone. `resources` has the properties of these, `intrinsics` the
+template's functions. YAML needs PyYAML.
 
 Source: CloudFormation User Guide, "Resource attribute reference"; SAM Developer Guide, "Globals".
 """
@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from hashrange.testing.declarations import Declaration, DeclarationError
-from hashrange_templates.forms import DocumentPlace, Idle, fit, shown, text_of
+from hashrange_templates.forms import NOTHING_SCALES, DocumentPlace, Idle, fit, shown, text_of
 from hashrange_templates.intrinsics import Template
 from hashrange_templates.resources import RESOURCES, SIMPLE_TABLE
 
@@ -40,7 +40,9 @@ _PROCESSED: Final = (
 _ELSEWHERE: Final = {
     "AWS::CloudFormation::Stack": "give the template of this stack as well",
     "AWS::Serverless::Application": "give the template of this application as well",
+    "Custom::DynamoDBReplica": "a function of the CDK makes it; use a GlobalTable (TableV2)",
 }
+_OF_SCALING: Final = "AWS::ApplicationAutoScaling::"
 _OF_DYNAMODB: Final = "AWS::DynamoDB::"
 _MODULE: Final = "::MODULE"
 _INCLUDE: Final = "AWS::Include"
@@ -144,17 +146,28 @@ def _declared(template: Template) -> Iterator[tuple[str, str, Mapping[str, Any],
             raise at.error(f"this is no resource with a Type: {shown(resource)}")
         if resource["Type"] in RESOURCES:
             yield name, resource["Type"], resource, at
-        elif why := _elsewhere(resource["Type"]):
+        elif why := _elsewhere(resource["Type"], resource.get("Properties")):
             condition = resource.get("Condition")
             if condition is None or template.holds(condition, at.at("Condition")):
                 at.note(f"this resource is not made: {why}")
 
 
-def _elsewhere(type_: str) -> str:
+def _elsewhere(type_: str, properties: Any) -> str:
     """Why a resource that is no table may have to do with tables; "" if it has not."""
+    if type_.startswith(_OF_SCALING):
+        return NOTHING_SCALES if _scales_tables(properties) else ""
     if type_.startswith(_OF_DYNAMODB):
         return f"nothing is known here of {type_}"
     return f"{type_} {_PROCESSED}" if type_.endswith(_MODULE) else _ELSEWHERE.get(type_, "")
+
+
+def _scales_tables(properties: Any) -> bool:
+    """Whether a target or a policy of auto scaling is one of DynamoDB: it names what it scales. A policy that
+    names a target instead is known by the note on the target."""
+    if not isinstance(properties, Mapping):
+        return False
+    names = ("ServiceNamespace", "ScalableDimension")
+    return any(str(properties.get(name)).startswith("dynamodb") for name in names)
 
 
 def _note_macros(document: Mapping[str, Any], place: DocumentPlace) -> None:

@@ -15,15 +15,25 @@ from typing import Any, Final
 
 from hashrange.shapes import OPERATIONS
 from hashrange.testing.declarations import Declaration, Request
-from hashrange_templates.forms import DocumentPlace, Form, fit, form_of, of_request
+from hashrange_templates.forms import NOTHING_SCALES, DocumentPlace, Form, Idle, fit, form_of, of_request
 from hashrange_templates.resources import replica_updates
 
 _CREATE: Final[Form] = form_of(OPERATIONS["CreateTable"])
+_ONE_TABLE: Final = Idle("all replicas are one table here", told=True)
+_SCALING: Final = Idle(NOTHING_SCALES, told=True)
 _DESCRIBED: Final[Form] = {
     "BillingModeSummary": {"BillingMode": str},
     "TableClassSummary": {"TableClass": str},
     "SSEDescription": {"Status": str, "KMSMasterKeyArn": str},
-    "Replicas": [{"RegionName": str, "KMSMasterKeyId": str, "ReplicaTableClassSummary": {"TableClass": str}}],
+    "Replicas": [
+        {
+            "RegionName": str,
+            "KMSMasterKeyId": str,
+            "ReplicaTableClassSummary": {"TableClass": str},
+            "ProvisionedThroughputOverride": _ONE_TABLE,
+            "OnDemandThroughputOverride": _ONE_TABLE,
+        }
+    ],
     "GlobalTableWitnesses": [{"RegionName": str}],
     "MultiRegionConsistency": str,
 }
@@ -42,7 +52,11 @@ _MODEL: Final[Form] = {
     "LocalSecondaryIndexes": _MODEL_INDEXES,
     "TableData": [{str: object}],
     "BillingMode": str,
-    "ProvisionedCapacitySettings": {"ProvisionedThroughput": _CREATE["ProvisionedThroughput"]},
+    "ProvisionedCapacitySettings": {
+        "ProvisionedThroughput": _CREATE["ProvisionedThroughput"],
+        "AutoScalingRead": _SCALING,
+        "AutoScalingWrite": _SCALING,
+    },
 }
 
 
@@ -59,6 +73,7 @@ def is_model(document: Any) -> bool:
 def of_command(document: Mapping[str, Any], region: str, place: DocumentPlace) -> list[Declaration]:
     """The table of a request of CreateTable, or of an answer that describes a table. A request must not have
     members that CreateTable does not have; an answer has many. Raises DeclarationError."""
+    place = DocumentPlace(place.path, [])
     for member in ("Table", "TableDescription"):
         if document.get(member):
             place, described = place.at(member), document[member]
@@ -68,7 +83,8 @@ def of_command(document: Mapping[str, Any], region: str, place: DocumentPlace) -
     is_request = described is document and "TableStatus" not in document
     form = _CREATE if is_request else _CREATE | _DESCRIBED
     fitted = fit(form, described, place, unknown="none" if is_request else "all")
-    return [Declaration(of_request(fitted, place), replicas=tuple(_replicas(fitted, region)))]
+    replicas = tuple(_replicas(fitted, region))
+    return [Declaration(of_request(fitted, place), replicas=replicas, notes=place.notes)]
 
 
 def _replicas(described: Mapping[str, Any], region: str) -> Iterator[Request]:
@@ -91,7 +107,10 @@ def _replicas(described: Mapping[str, Any], region: str) -> Iterator[Request]:
 def of_model(document: Mapping[str, Any], place: DocumentPlace) -> list[Declaration]:
     """The tables of a model of NoSQL Workbench, with their sample data as items. Raises DeclarationError."""
     place = place.at("DataModel")
-    return [_of_model_table(table, place.at(n)) for n, table in enumerate(document["DataModel"])]
+    return [
+        _of_model_table(table, DocumentPlace(place.at(n).path, []))
+        for n, table in enumerate(document["DataModel"])
+    ]
 
 
 def _of_model_table(given: Any, place: DocumentPlace) -> Declaration:
@@ -116,7 +135,8 @@ def _of_model_table(given: Any, place: DocumentPlace) -> Declaration:
     throughput = (table.get("ProvisionedCapacitySettings") or {}).get("ProvisionedThroughput")
     if table.get("BillingMode") == "PROVISIONED" and throughput:
         create |= {"BillingMode": "PROVISIONED", "ProvisionedThroughput": throughput}
-    return Declaration(of_request(create, place), items=tuple(table.get("TableData") or ()))
+    items = tuple(table.get("TableData") or ())
+    return Declaration(of_request(create, place), items=items, notes=place.notes)
 
 
 def _schema(attributes: Mapping[str, Any], types: dict[str, str]) -> list[dict[str, Any]]:

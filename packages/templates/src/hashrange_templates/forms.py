@@ -47,6 +47,10 @@ class Idle:
     told: bool = False
 
 
+NOTHING_SCALES: Final = "nothing scales here: the units stay as declared"
+"""Why auto scaling has no effect."""
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentPlace:
     """Where a value stands in a document, such as ``Resources/Orders/Properties``, and the notes on all of

@@ -28,7 +28,6 @@ _INSIGHTS: Final = {"Enabled": bool, "Mode": str}
 _POLICY: Final = {"PolicyDocument": object}
 _KINESIS: Final = {"StreamArn": str, "ApproximateCreationDateTimePrecision": str}
 _STREAM_TAGS: Final = Idle("no operation of DynamoDB shows the tags of a stream")
-_SCALING: Final = Idle("nothing scales here: units are SeedCapacity, or MinCapacity")
 
 _OF_TABLE: Final = (
     *("TableName", "AttributeDefinitions", "KeySchema", "LocalSecondaryIndexes", "BillingMode"),
@@ -40,8 +39,8 @@ _OF_INDEX: Final = ("IndexName", "KeySchema", "Projection", "WarmThroughput")
 _SCALED: Final = {
     "MinCapacity": int,
     "SeedCapacity": int,
-    "MaxCapacity": _SCALING,
-    "TargetTrackingScalingPolicyConfiguration": _SCALING,
+    "MaxCapacity": Idle("nothing scales here: the units are SeedCapacity, or MinCapacity", told=True),
+    "TargetTrackingScalingPolicyConfiguration": Idle("the note on MaxCapacity says so"),
 }
 
 TABLE: Final[Form] = _COMMON | {

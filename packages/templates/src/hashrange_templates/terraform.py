@@ -2,8 +2,8 @@
 
 It takes those resources of the root module and of all its children that `arguments` has: tables, and what
 stands beside them in resources of their own, such as items, indexes, tags and policies. Any other resource
-of DynamoDB is noted (`Declaration.notes`), and so is one whose table is not in the document. A plan lacks
-values that are known only after apply; a table without a name is refused.
+of DynamoDB, or of its auto scaling, is noted (`Declaration.notes`), and so is one whose table is not in the
+document. A plan lacks values that are known only after apply; a table without a name is refused.
 
 `_properties` gives a table the properties of AWS::DynamoDB::Table, so `resources` says what becomes of them.
 
@@ -20,12 +20,13 @@ import orjson
 
 from hashrange.testing.declarations import Declaration, Item, Request
 from hashrange_templates.arguments import RESOURCES
-from hashrange_templates.forms import DocumentPlace, fit, shown
+from hashrange_templates.forms import NOTHING_SCALES, DocumentPlace, fit, shown
 from hashrange_templates.resources import replica_updates, table
 
 _WARM_READ_UNITS: Final = 12_000
 _WARM_WRITE_UNITS: Final = 4_000
 _OF_DYNAMODB: Final = ("aws_dynamodb_", "awscc_dynamodb_")
+_OF_SCALING: Final = ("aws_appautoscaling_", "awscc_applicationautoscaling_")
 
 
 @dataclass(slots=True)
@@ -53,7 +54,8 @@ def of_plan(document: Mapping[str, Any], place: DocumentPlace) -> list[Declarati
         if type_ in _ADDERS:
             _add_beside(tables, type_, values, at)
         elif type_ not in RESOURCES:
-            at.note("this resource is not made")
+            why = f": {NOTHING_SCALES}" if type_.startswith(_OF_SCALING) else ""
+            at.note(f"this resource is not made{why}")
     declarations = []
     for declared in tables:
         given = {name: value for name, value in declared.properties.items() if value not in (None, [])}
@@ -82,13 +84,20 @@ def _resources(module: Any, place: DocumentPlace) -> Iterator[tuple[str, Any, Do
     for resource in _list(module, "resources", place):
         if not isinstance(resource, Mapping):
             raise place.error(f"a resource is an object, not {shown(resource)}")
-        type_ = resource.get("type")
-        if isinstance(type_, str) and type_.startswith(_OF_DYNAMODB) and resource.get("mode") != "data":
+        type_, values = resource.get("type"), resource.get("values")
+        if isinstance(type_, str) and _concerns_tables(type_, values) and resource.get("mode") != "data":
             at = DocumentPlace(str(resource.get("address") or resource.get("name") or type_), place.notes)
-            values = resource.get("values")
             yield type_, {} if values is None else values, at
     for child in _list(module, "child_modules", place):
         yield from _resources(child, place)
+
+
+def _concerns_tables(type_: str, values: Any) -> bool:
+    """Whether a resource is one of DynamoDB, or scales one. A resource that scales may not know yet what."""
+    if not type_.startswith(_OF_SCALING):
+        return type_.startswith(_OF_DYNAMODB)
+    scaled = values.get("service_namespace") if isinstance(values, Mapping) else None
+    return scaled in ("dynamodb", None)
 
 
 def _list(module: Mapping[str, Any], member: str, place: DocumentPlace) -> list[Any]:

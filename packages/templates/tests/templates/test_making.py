@@ -32,7 +32,7 @@ def policy(action: str) -> dict[str, Any]:
     return {"PolicyDocument": {"Version": "2012-10-17", "Statement": [statement]}}
 
 
-KEYS: Final = {
+KEYS: Final[dict[str, Any]] = {
     "TableName": "tab",
     "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "x")],
     "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
@@ -280,7 +280,17 @@ NOTED: Final = [
         "only a stack knows parts of this policy",
     ),
 ]
+SCALING: Final = {"MinCapacity": 1, "MaxCapacity": 9}
 NOTED_OF_REPLICAS: Final = [
+    (
+        KEYS
+        | {
+            "AttributeDefinitions": KEYS["AttributeDefinitions"][:1],
+            "ReadProvisionedThroughputSettings": {"ReadCapacityUnits": 5},
+            "WriteProvisionedThroughputSettings": {"WriteCapacityAutoScalingSettings": SCALING},
+        },
+        "MaxCapacity: nothing scales here",
+    ),
     (
         WITH_INDEX | {"Replicas": [{"Region": REGION}, {"Region": OTHER, "DeletionProtectionEnabled": True}]},
         "Replicas/us-east-1: .* not DeletionProtectionEnabled",
@@ -297,13 +307,37 @@ NOTED_OF_REPLICAS: Final = [
 SMALL: Final = {"name": "tab", "hash_key": "pk", "attribute": [{"name": "pk", "type": "S"}]} | {
     "billing_mode": "PAY_PER_REQUEST"
 }
+SCALED: Final = {"type": "aws_appautoscaling_target", "address": "scaling.x"}
 NOTED_OF_PLANS: Final = [
     (as_plan(SMALL | {"restore_source_name": "old"}), "restore_source_name: the table is not restored"),
     (as_plan(SMALL, beside("table_export", table_arn=ARN)), "table_export.x: this resource is not made"),
+    (as_plan(SMALL, SCALED | {"values": {"service_namespace": "dynamodb"}}), "scaling.x: .*nothing scales"),
+    (as_plan(SMALL, SCALED), "scaling.x: .*nothing scales here"),
     (as_plan(SMALL, {"type": "awscc_dynamodb_table", "address": "awscc.x"}), "awscc.x: this resource is not"),
     (as_plan(SMALL, beside("tag", key="a", value="b")), "known only after apply"),
     (as_plan(SMALL, beside("table_item", table_name="gone", item="{}")), "its table, gone, is not in"),
 ]
+
+
+NOTED_OF_COMMANDS: Final = [
+    (
+        {
+            "DataModel": [
+                {
+                    "TableName": "tab",
+                    "KeyAttributes": {"PartitionKey": {"AttributeName": "pk", "AttributeType": "S"}},
+                    "ProvisionedCapacitySettings": {"AutoScalingRead": {"ScalableTargetRequest": {}}},
+                }
+            ]
+        },
+        "AutoScalingRead: nothing scales here",
+    ),
+]
+
+
+def test_scaling_of_another_service_is_left_alone(database: LocalDatabase, tmp_path: Path) -> None:
+    create(database, tmp_path, as_plan(SMALL, SCALED | {"values": {"service_namespace": "ecs"}}))
+    assert database.execute("ListTables", {})["TableNames"] == ["tab"]
 
 
 @pytest.mark.filterwarnings("ignore::hashrange.testing.DeclarationWarning")
@@ -311,6 +345,7 @@ NOTED_OF_PLANS: Final = [
     ("document", "text"),
     [
         *NOTED,
+        *NOTED_OF_COMMANDS,
         *((as_template("AWS::DynamoDB::GlobalTable", given), text) for given, text in NOTED_OF_REPLICAS),
         *NOTED_OF_PLANS,
     ],

@@ -253,6 +253,7 @@ ELSEWHERE: Final = [
     ("AWS::Serverless::Application", "the template of this application"),
     ("My::Org::Tables::MODULE", "get-template"),
     ("AWS::DynamoDB::Newer", "nothing is known here of AWS::DynamoDB::Newer"),
+    ("Custom::DynamoDBReplica", "use a GlobalTable"),
 ]
 
 
@@ -270,6 +271,24 @@ def test_resources_that_may_have_tables_are_noted_if_they_are_made(type_: str, t
     assert text in note
     assert notes(Condition="Both") == [note]
     assert notes(Condition="Never") == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "properties", "noted"),
+    [
+        ("ScalableTarget", {"ServiceNamespace": "dynamodb", "ResourceId": {"Ref": "Gone"}}, True),
+        ("ScalingPolicy", {"ScalableDimension": "dynamodb:table:ReadCapacityUnits"}, True),
+        ("ScalableTarget", {"ServiceNamespace": "ecs"}, False),
+        ("ScalingPolicy", {"ScalingTargetId": {"Ref": "Target"}}, False),
+        ("ScalingPolicy", None, False),
+    ],
+)
+def test_auto_scaling_of_tables_is_noted(type_: str, properties: Any, noted: bool) -> None:
+    scaling = {"Type": f"AWS::ApplicationAutoScaling::{type_}", "Properties": properties}
+    tables = of(put(TEMPLATE, ("Resources",), {**TEMPLATE["Resources"], "Scaling": scaling}))
+    note = "Resources/Scaling: this resource is not made: nothing scales here: the units stay as declared"
+    assert (note in tables[0].notes) == noted
+    assert not [other for table in tables for other in table.notes if other != note and "Scaling:" in other]
 
 
 @pytest.mark.parametrize(

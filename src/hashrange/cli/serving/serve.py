@@ -36,7 +36,7 @@ from hashrange.cli.serving.owners import warn_of_hidden_tables
 from hashrange.cli.serving.parts import Parts
 from hashrange.cli.serving.settings_file import settings_of_file
 from hashrange.cli.serving.tls import certificates_of, tls_options
-from hashrange.cli.serving.welcome import Secrets, announce, is_open
+from hashrange.cli.serving.welcome import Secrets, announce, check_free, is_open
 from hashrange.clock import Clock, FastClock, VirtualClock, show_moment
 from hashrange.database import Caller, Database
 from hashrange.files import descriptors
@@ -240,8 +240,8 @@ def command(
     database_settings = _database_settings(given, like_aws, memory)
     asks_for_keys = parts.ask_for_keys()
     warns = _is_for_everybody(host, port, given["insecure"], asks_for_keys)
-    descriptors.raise_limit()
-    allocation.share_one_arena(os.environ)
+    _check_ports(host, port, admin_host, admin_port)
+    _prepare_process()
     data_dir = None if memory or any(stored.values()) else data_dir or DEFAULT_DATA_DIR
     engine = _open(data_dir, cache, parts)
     virtual = virtual_clock or virtual_clock_start is not None
@@ -351,6 +351,20 @@ def _is_for_everybody(host: str, port: int, is_wanted: bool, asks_for_keys: bool
     return is_for_everybody
 
 
+def _prepare_process() -> None:
+    descriptors.raise_limit()
+    allocation.share_one_arena(os.environ)
+
+
+def _check_ports(host: str, port: int, admin_host: str, admin_port: int | None) -> None:
+    """Refuse ports that cannot be had, while no file is there that the server would leave behind."""
+    with _errors_of_serving(host, port):
+        check_free(host, port)
+    if admin_port:
+        with _errors_of_admin(admin_host, admin_port):
+            check_free(admin_host, admin_port)
+
+
 def _facts(
     endpoint: str,
     engine: Engine,
@@ -378,6 +392,16 @@ def _errors_of_serving(host: str, port: int) -> Iterator[None]:
         yield
     except (OSError, Broken) as error:
         raise click.ClickException(_why_not_listening(host, port, error, "--port")) from error
+
+
+@contextmanager
+def _errors_of_admin(host: str, port: int) -> Iterator[None]:
+    """The same, for those of the admin plane."""
+    try:
+        yield
+    except OSError as error:
+        why = _why_not_listening(host, port, error, "--admin-port", "--admin-host")
+        raise click.ClickException(why) from error
 
 
 def _configure_logs(log_format: str, level: str, requests: bool) -> None:
@@ -422,12 +446,12 @@ def _bind_admin(
         return bind(requested, host, token)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    except OSError as error:
+    except OSError:
         # The operator did not ask for this port, so the server must start even if another program has it.
         if admin_port is None and requested:
             return bind(0, host, token)
-        why = _why_not_listening(host, requested, error, "--admin-port", "--admin-host")
-        raise click.ClickException(why) from error
+        with _errors_of_admin(host, requested):
+            raise
 
 
 def _pick(settings: Any, values: dict[str, Any]) -> Any:

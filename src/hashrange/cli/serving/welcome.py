@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -57,6 +58,19 @@ def is_open(host: str, port: int) -> bool:
     """Whether other machines can reach a server that listens on `host`."""
     addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return not all(is_loopback(str(info[4][0])) for info in addresses)
+
+
+def check_free(host: str, port: int) -> None:
+    """Check that a server could listen on `port` (0: on any) of `host`, before it makes any file. Raises
+    OSError."""
+    addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, address in dict.fromkeys((info[0], info[4]) for info in addresses):
+        with socket.socket(family) as tried:
+            if os.name == "posix":
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            tried.bind(address)
 
 
 def welcome(

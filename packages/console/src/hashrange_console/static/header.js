@@ -86,22 +86,48 @@ for (const setting of document.querySelectorAll("[data-setting]")) {
   });
 }
 
-// Local times: the pages have those of UTC, and the moment of each in its attribute.
+// Times as the user has chosen: the pages have those of UTC, and the moment of each in its attribute.
 const main = document.querySelector("main[data-times]");
+const two = (number, digits = 2) => String(number).padStart(digits, "0");
+const zone = (moment) => {
+  const minutes = -moment.getTimezoneOffset();
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return `UTC${minutes < 0 ? "−" : "+"}${hours}${rest ? `:${two(rest)}` : ""}`;
+};
+const dayOf = (moment) => `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
+const timeOf = (moment) => [moment.getHours(), moment.getMinutes(), moment.getSeconds()].map((part) => two(part)).join(":");
+
+// A moment with its zone.
+export function shown(moment) {
+  if (!main) return `${moment.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  return `${dayOf(moment)} ${timeOf(moment)} ${zone(moment)}`;
+}
+
+// What a field for a moment shows in place of one of UTC. Any other text, such as "10m", stays as it is.
+export function typed(text) {
+  if (!main || !/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?Z$/.test(text)) return text;
+  const moment = new Date(text);
+  return `${dayOf(moment)} ${timeOf(moment)}.${two(moment.getMilliseconds(), 3)}`;
+}
+
+// What such a field means: a moment without a zone is one of the times that are shown.
+function meant(text) {
+  const parts = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,3}))?)?)?$/.exec(text.trim());
+  if (!parts) return text;
+  const [year, month, day, hour, minute, second] = parts.slice(1, 7).map((part) => Number(part ?? 0));
+  const moment = new Date(year, month - 1, day, hour, minute, second, Number((parts[7] ?? "").padEnd(3, "0")));
+  // (there is no 30th of February: the server says so)
+  return moment.getMonth() === month - 1 && moment.getDate() === day ? moment.toISOString() : text;
+}
+
 if (main) {
-  const two = (number) => String(number).padStart(2, "0");
-  const zone = (moment) => {
-    const minutes = -moment.getTimezoneOffset();
-    const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
-    return `UTC${minutes < 0 ? "−" : "+"}${hours}${rest ? `:${two(rest)}` : ""}`;
-  };
   const show = (part) => {
     const moment = new Date(part.dateTime);
-    const day = `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())}`;
-    const time = [moment.getHours(), moment.getMinutes(), moment.getSeconds()].map(two).join(":");
     const text = part.textContent.trim();
     const rest = /\.\d+/.exec(text)?.[0] ?? "";
-    part.textContent = /^\d\d:/.test(text) ? time + rest : `${day} ${time}${rest}`;
+    const seconds = /^\d\d:\d\d$/.test(text) ? -3 : undefined;
+    const time = timeOf(moment).slice(0, seconds) + rest;
+    part.textContent = /^\d\d:/.test(text) ? time : `${dayOf(moment)} ${time}`;
     part.title = `${part.dateTime} (${zone(moment)} here)`;
     part.dataset.shown = "";
   };
@@ -111,4 +137,8 @@ if (main) {
   };
   showAll();
   new MutationObserver(showAll).observe(main, { childList: true, subtree: true });
+  for (const field of main.querySelectorAll("[data-typed]")) field.value = typed(field.value);
+  main.addEventListener("formdata", (event) => {
+    for (const field of event.target.querySelectorAll("[data-typed]")) event.formData.set(field.name, meant(field.value));
+  });
 }

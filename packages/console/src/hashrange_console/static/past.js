@@ -1,6 +1,7 @@
 // The slider over the past, and bringing items back.
 
 import { counted, send, sure } from "./console.js";
+import { shown, typed } from "./header.js";
 
 const DELAY_MILLISECONDS = 250;
 
@@ -9,8 +10,7 @@ for (const form of document.querySelectorAll("form[data-slider]")) {
   const output = form.querySelector("[data-moment]");
   let timer;
   slider.addEventListener("input", () => {
-    const moment = new Date(Number(slider.value) * 1000).toISOString();
-    output.textContent = `${moment.slice(0, 19).replace("T", " ")} UTC`;
+    output.textContent = shown(new Date(Number(slider.value) * 1000));
     slider.setAttribute("aria-valuetext", output.textContent);
     clearTimeout(timer);
     if (document.getElementById("past")) timer = setTimeout(() => travel(form), DELAY_MILLISECONDS);
@@ -39,8 +39,8 @@ async function travel(form) {
     const part = page.getElementById(id);
     if (part) document.getElementById(id).replaceWith(part);
   }
-  const at = page.querySelector("input:not([type])[name=at]");
-  if (at) document.querySelector("input:not([type])[name=at]").value = at.value;
+  const at = page.querySelector("[data-typed][name=at]");
+  if (at) document.querySelector("[data-typed][name=at]").value = typed(at.value);
   history.replaceState(null, "", address);
   choose();
 }

@@ -21,7 +21,7 @@ for (const button of document.querySelectorAll("[data-remove]")) {
 for (const form of document.querySelectorAll("form[data-clock]")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    change("/console/clock/change", { [form.dataset.clock]: form.elements.value.value });
+    change("/console/clock/change", { [form.dataset.clock]: new FormData(form).get("value") });
   });
 }
 

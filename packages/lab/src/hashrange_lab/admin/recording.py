@@ -92,9 +92,8 @@ async def _show(request: Request) -> RecordingShown:
     return shown(subject_of(request))
 
 
-async def _start(request: Request) -> RecordingShown:
-    start = await read_json(request, Start)
-    subject = subject_of(request)
+def begin(subject: Subject, start: Start) -> None:
+    """Begin a recording. Raises HTTPException."""
     recordings = recordings_of(subject.database)
     if not recordings.directory:
         why = "The server has no directory for recordings: start it with --record-dir DIR."
@@ -116,14 +115,24 @@ async def _start(request: Request) -> RecordingShown:
         raise HTTPException(409, str(error)) from None
     except OSError as error:
         raise HTTPException(400, f"{path} cannot be written: {error.strerror}") from None
+
+
+async def end(subject: Subject) -> None:
+    """End the recording. Raises HTTPException."""
+    recording = recordings_of(subject.database).last
+    if recording is None or not recording.is_on:
+        raise HTTPException(409, "Nothing is being recorded.")
+    await asyncio.to_thread(recording.end)
+
+
+async def _start(request: Request) -> RecordingShown:
+    start = await read_json(request, Start)
+    begin(subject_of(request), start)
     return await _show(request)
 
 
 async def _stop(request: Request) -> RecordingShown:
-    recording = recordings_of(subject_of(request).database).last
-    if recording is None or not recording.is_on:
-        raise HTTPException(409, "Nothing is being recorded.")
-    await asyncio.to_thread(recording.end)
+    await end(subject_of(request))
     return await _show(request)
 
 

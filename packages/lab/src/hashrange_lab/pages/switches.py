@@ -1,12 +1,11 @@
 """The lab's switches: throttling, reads that are behind, and the recording of requests.
 
-The page shows a recording and does not begin one: its file has all values, so only an administrator may, by
-`hashrange record`.
+Only an administrator begins and ends a recording, because its file may have all values.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from starlette.responses import Response
@@ -14,8 +13,9 @@ from starlette.responses import Response
 from hashrange.server.admin.application import json, read_json, subject_of
 from hashrange_console import looks
 from hashrange_console.reach import Refused, View
+from hashrange_lab.admin import recording
 from hashrange_lab.admin.lab import shown
-from hashrange_lab.admin.recording import shown as recording
+from hashrange_lab.recordings.recording import recordings_of
 
 PATH: Final = "/console/lab"
 _STATES: Final = {"on": True, "off": False, "": None}
@@ -36,6 +36,13 @@ class Eventual(msgspec.Struct, forbid_unknown_fields=True):
     monotonic: str = ""
 
 
+class Recording(msgspec.Struct, forbid_unknown_fields=True):
+    """The name of the file of a recording to begin, and whether values are kept; "" ends the recording."""
+
+    name: str = ""
+    values: Literal["kept", "hashed"] = "kept"
+
+
 async def page(view: View) -> Response:
     """What is on, and forms that change it."""
     subject = subject_of(view.request)
@@ -45,7 +52,8 @@ async def page(view: View) -> Response:
         view=view,
         lab=shown(subject),
         tables=tables,
-        recording=recording(subject).recording,
+        recording=recording.shown(subject).recording,
+        directory=recordings_of(subject.database).directory,
     )
 
 
@@ -67,6 +75,19 @@ async def lag(view: View) -> Response:
         eventual.set(float(sent.seconds or 0), seed=sent.seed, monotonic=bool(sent.monotonic))
     except ValueError as error:
         raise Refused(str(error)) from None
+    return _back(view)
+
+
+async def record(view: View) -> Response:
+    """Begin a recording, or end it."""
+    sent = await read_json(view.request, Recording)
+    if not view.administers:
+        raise Refused("Only an administrator may record requests.")
+    subject = subject_of(view.request)
+    if sent.name:
+        recording.begin(subject, recording.Start(sent.name, sent.values))
+    else:
+        await recording.end(subject)
     return _back(view)
 
 

@@ -107,6 +107,7 @@ def test_strangers_see_no_page_and_a_read_only_console_changes_nothing(database:
         browser, stranger = opened(admin), Browser(admin.url)
         for part in PAGES.parts:
             bodies = {"record": {"record": "begin"}, "throttling": {"state": "on"}, "eventual": {}}
+            bodies["recording"] = {"name": "monday"}
             body = None if isinstance(part, Page) else bodies[part.path.rpartition("/")[2]]
             assert stranger.ask(part.path, body)[0] == 401
             if not part.path.endswith("/events"):

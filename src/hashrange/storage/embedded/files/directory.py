@@ -88,7 +88,7 @@ class DataDirectory:
 
     __slots__ = (
         *("_cache_bytes", "_directory", "_lock", "_mark", "_opened", "_write_buffer_bytes"),
-        *("_discards", "_has_made", "_was_there"),
+        *("_discards", "_has_made", "_new"),
     )
 
     def __init__(self, directory: Path, *, cache_bytes: int, write_buffer_bytes: int) -> None:
@@ -98,7 +98,7 @@ class DataDirectory:
         self._write_buffer_bytes = write_buffer_bytes
         self._mark: OpenMark | None = None
         self._opened: Identity = (0, 0)  # the folder rocks
-        self._was_there = directory.exists()
+        self._new = [each for each in (directory, *directory.parents) if not each.exists()]
         self._has_made = False
         self._discards = False
         try:
@@ -221,17 +221,27 @@ class DataDirectory:
             raise StorageError(f"The checkpoint in {copy} could not be written: {error}") from error
 
     def discard(self, wanted: bool) -> None:
-        """Whether to remove the directory when it is closed, if this object has made it."""
-        self._discards = wanted and self._has_made and not self._was_there
+        """Whether to remove the store when it is closed, if this object has made it, and the directories
+        that were made for the store."""
+        self._discards = wanted and self._has_made
 
     def close(self) -> None:
         """Unlock the directory. Close the store in it first."""
         self._close_mark()
         if self._discards:  # while it is locked: afterwards another server may have it
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._remove()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _remove(self) -> None:
+        """Remove the store, and what was not there before it."""
+        shutil.rmtree(self._directory / "rocks", ignore_errors=True)
+        with contextlib.suppress(OSError):  # (somebody else uses a directory)
+            for name in (NAME, "FORMAT"):
+                (self._directory / name).unlink(missing_ok=True)
+            for made in self._new:
+                made.rmdir()
 
     def _close_mark(self) -> None:
         if self._mark is not None:
