@@ -19,7 +19,7 @@ EXAMPLES ?= 2000
 BENCH    ?=
 CONSISTENCY ?=
 PYTEST   ?=
-# Where this is set, each server and each worker of pytest compiles all of its modules anew: half a second of one core.
+# Where this is set, each server and each worker of pytest compiles all of its modules again: half a second of one core.
 unexport PYTHONDONTWRITEBYTECODE
 # The folders whose package-lock.json lists the packages for the tests' Node.js programs.
 NODE     := tests/clients/node packages/access/tests/judges/node packages/triggers/tests/triggers/consumers
@@ -59,7 +59,7 @@ WAITING   = $$($(BIN)/python -c "import os; print(2 * (os.cpu_count() or 1))")
 QUICKLY   = $$($(BIN)/python -c "import os; print(1 + (os.cpu_count() or 1))")
 
 # Each of CHECKS keeps one core busy, each of SUITES all of them.
-CHECKS := lint types layers
+CHECKS := lint style types layers
 SUITES := long postgres examples test-compiled floors bare
 
 # Each worker gets a row of tests that follow each other, which share the fixtures of their modules; one that
@@ -76,8 +76,13 @@ ci: $(VENV)/.develop  ## Run both, side by side where that is quicker
 	@$(MAKE) --no-print-directory --jobs=4 --output-sync=target $(CHECKS) compile site $(CLIENTS)
 	@$(MAKE) --no-print-directory pytest $(SUITES)
 
-lint: $(VENV)/.develop  ## Check the style
+lint: $(VENV)/.develop  ## Check the style of the code
 	$(BIN)/ruff check .
+
+.PHONY: style
+style: $(VENV)/.develop  ## Check the spelling and the style of texts
+	$(BIN)/codespell
+	$(BIN)/python -m tools.words
 
 types: $(VENV)/.develop  ## Check the types
 	$(BIN)/mypy
@@ -212,7 +217,7 @@ bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
 .PHONY: pictures
-pictures: $(VENV)/.develop  ## Take the pictures of the console in the docs anew (PICTURES="tables items")
+pictures: $(VENV)/.develop  ## Take the pictures of the console in the docs (PICTURES="tables items")
 	PYTHONPATH=packages/console/tests $(BIN)/python -m console_pictures $(PICTURES)
 	PYTHONPATH=packages/console/tests:packages/lab/tests $(BIN)/python -m lab_pictures $(PICTURES)
 	PYTHONPATH=packages/console/tests:packages/access/tests $(BIN)/python -m access_pictures $(PICTURES)

@@ -14,7 +14,7 @@ from hashrange import rings
 
 @contextmanager
 def rings_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder in which a ring can be `put`. The rings are looked for anew, before and after."""
+    """A folder in which a ring can be `put`. The rings are looked for again, before and after."""
     known = set(sys.modules)
     monkeypatch.syspath_prepend(str(folder))
     rings.rings.cache_clear()

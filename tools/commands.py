@@ -28,8 +28,8 @@ program by `python -m tools.commands`.
 
 | in all commands | form |
 |---|---|
-| at most so many | `--limit 10` |
-| what programs read | `--format json` |
+| at most N | `--limit 10` |
+| output for programs | `--format json` |
 | a duration | `0.5s`, `10m`, `1d12h`; a number alone is seconds |
 | a size | `400B`, `64KiB`, `512MiB`; a number alone is bytes |
 | a moment | `2026-01-31T12:00:00Z`, epoch seconds; of the past also `10m` (ago) and `now` |
@@ -37,11 +37,11 @@ program by `python -m tools.commands`.
 | the server | `--endpoint-url`, else `AWS_ENDPOINT_URL_DYNAMODB`, else `AWS_ENDPOINT_URL`, else \
 `http://127.0.0.1:8000`; `aws` is \
 Amazon DynamoDB, where a command says so |
-| its admin plane, if the server cannot be asked for it | `--admin-url`, or `HASHRANGE_ADMIN_URL` |
-| its token | `HASHRANGE_ADMIN_TOKEN` |
-| what exists, what is going on | `list`, `show` |
-| begin and end | `start`, `stop` |
-| a command that asks first | `--yes` answers |
+| its admin plane, if the server does not tell where it is | `--admin-url`, or `HASHRANGE_ADMIN_URL` |
+| the token of the admin plane | `HASHRANGE_ADMIN_TOKEN` |
+| what exists, and its state | `list`, `show` |
+| to begin and to end something | `start`, `stop` |
+| no question before a change | `--yes` |
 
 Exit codes: 0 success, 1 failure, with a line that says the cause and the remedy, 2 a wrong command line.
 """
@@ -111,7 +111,9 @@ def _paragraphs(text: str) -> str:
         lines = [line.removeprefix("    ") for line in paragraph.strip("\n").splitlines()]
         if lines[0].strip() == "\b":
             head, *rest = lines[1:]
-            made.append(f"{head}\n\n```\n" + "\n".join(line.removeprefix("  ") for line in rest) + "\n```")
+            made.append(head)
+            if rest:
+                made.append("```\n" + "\n".join(line.removeprefix("  ") for line in rest) + "\n```")
         else:
             made.append(" ".join(line.strip() for line in lines))
     return "\n\n".join(made) + "\n"

@@ -34,7 +34,8 @@ LOG = COMPILED / "build.log"
 MARK = "modules"
 """The file in COMPILED that tells which modules the interpreter there has compiled."""
 BUILDS_KEPT = 3
-"""A server may still load modules of the build before; and two branches take turns without compiling anew."""
+"""A server may still load modules of the build before; and two branches take turns without compiling
+again."""
 
 _FINDER = '''\
 """Find the compiled modules of the newest build; written by tools/compiled.py."""

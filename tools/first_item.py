@@ -3,7 +3,7 @@
     PYTHON tools/first_item.py [--form compiled|interpreted]
 
 PYTHON is that of the environment. It starts a durable server in a folder of its own, speaks to it over HTTP,
-stops it, starts it again and reads the item anew. It uses the standard library only, because the environment
+stops it, starts it again and reads the item again. It uses the standard library only, because the environment
 has nothing else that is certain. `--form` fails where the hot path has another form.
 """
 

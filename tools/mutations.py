@@ -4,10 +4,10 @@
     python tools/mutations.py --only src/hashrange/values/numbers.py#17     one mutant again
 
 mutmut makes the mutants; a random sample is tried, the same one for the same seed and sources. A map of which
-test runs which line is made first, once (`--map` makes it anew). A mutant is judged by the tests that run its
-line: first by those that run little else, in a short run, then by all others. It is killed if one fails, or
-if they take far too long. The working tree stays as it is: each worker has a copy. The survivors are printed
-at the end, and written to build/mutations/survivors.txt; docs/decisions/0040-mutations.md says why.
+test runs which line is made first, once (`--map` makes it again). A mutant is judged by the tests that run
+its line: first by those that run little else, in a short run, then by all others. It is killed if one fails,
+or if they take far too long. The working tree stays as it is: each worker has a copy. The survivors are
+printed at the end, and written to build/mutations/survivors.txt; docs/decisions/0040-mutations.md says why.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", action="append", metavar="PATH#NUMBER", help="try this mutant")
-    parser.add_argument("--map", action="store_true", help="make the map of tests and lines anew")
+    parser.add_argument("--map", action="store_true", help="make the map of tests and lines again")
     options = parser.parse_args()
     if options.map or not MAP.exists():
         make_map()

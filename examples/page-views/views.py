@@ -49,7 +49,7 @@ class Views:
         self.pages = Entities(client, TABLE)
         self.queue = TableEvents(client, TABLE, "views", waiting_max=20_000, shards=2)
         self._views = Counters(client, TABLE, item=item, attribute="views")
-        # (a reader counts once for ever, as long as the page exists)
+        # (a reader counts once, as long as the page exists)
         self._readers = Counters(client, TABLE, item=item, attribute="readers", remember_seconds=None)
         self._minutes = WindowedCounters(client, TABLE)
 

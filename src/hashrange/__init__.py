@@ -24,7 +24,7 @@ holds, and what it refuses to know:
     insights     counts the keys that are used most, for contributor insights or those who look
     faults       fault rules: which requests fail, and how
     costs        what each request costs
-    observing    shows each request to whoever observes it, if anybody does
+    observing    shows each request to its observers, if there are any
     operations   one module per API operation, and the registry of them
     vectors      searches vectors, in matrices that follow the writes
     partiql      PartiQL statements, as reads and writes of the other operations

@@ -169,7 +169,7 @@ class VirtualClock:
         return self.now() - self._real.now()
 
     def freeze(self) -> None:
-        """Make the clock stand still."""
+        """Stop the clock."""
         self.change(frozen=True)
 
     def resume(self) -> None:

@@ -50,7 +50,7 @@ PARTITION_BYTES: Final = PLACE_BYTES + _UNIQUE_BYTES
 TIE_BYTES: Final = 64
 
 _KEPT_MAX: Final = 16_384
-"""The partitions of so many keys of each type are kept, because to compute one takes two digests."""
+"""The partitions of this many keys of each type are kept, because to compute one takes two digests."""
 
 _PAIRS: Final = {f"{pair:02}": pair + 1 for pair in range(100)}
 _INVERT: Final = bytes(255 - byte for byte in range(256))

@@ -148,5 +148,5 @@ def _connect(endpoint: str, region: str) -> Any:
         )
     except UnknownServiceError:
         raise KinesisError("The installed botocore has no description of Kinesis: reinstall it.") from None
-    except ValueError as error:  # it is no URL
+    except ValueError as error:  # it is not a URL
         raise KinesisError(f"--kinesis-endpoint: {error}") from None

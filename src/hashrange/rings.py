@@ -11,11 +11,11 @@ A `Ring` says what it adds by references such as ``"hashrange_console.routes:END
 when they are first needed. So a ring costs nothing until it is used, and its module must import nothing but
 this one. A ring imports only the modules of the core that `PUBLIC` names.
 
-A ring that is not installed is no error, and whoever asks for a part of it learns what brings it (`HOMES`). A
-ring that is installed and cannot be loaded is logged as an error, and shown by `hashrange doctor`,
-`--version` and `/health`. If only a member of a ring fails, the ring lacks that member, the others stay, and
-the log, doctor and `/health` say so (`Rings.broken`). A server does not start with an option of a ring whose
-part of `serve` fails.
+A ring that is not installed is not an error, and code that asks for a part of it learns what brings it
+(`HOMES`). A ring that is installed and cannot be loaded is logged as an error, and shown by `hashrange
+doctor`, `--version` and `/health`. If only a member of a ring fails, the ring lacks that member, the others
+stay, and the log, doctor and `/health` say so (`Rings.broken`). A server does not start with an option of a
+ring whose part of `serve` fails.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Audit(Protocol):
     those that are written, those for which there was no room, and those of which only a part is written."""
 
     problem: str
-    """Why nothing can be written; "" if all is well."""
+    """Why nothing can be written; "" if nothing fails."""
     written: int
     lost: int
     incomplete: int

@@ -16,7 +16,7 @@ with PYTHONPATH=src:tests.
                      the workloads: each has its operations and the judge of their history
     streams          a consumer of the tables' streams: they make the tables, and the indexes agree
     past             backups and restores of moments in the midst of the load
-    liveness         each request is answered, and after the last fault all is well again
+    liveness         each request is answered, and after the last fault the servers work again
     linearizability  the judge of registers: the algorithm of Wing and Gong, with Lowe's memory
     serializability  the judge of transactions on lists: Elle's inference of who came before whom
     cycles           cycles of such a graph, and their names

@@ -60,7 +60,7 @@ def _find_error_fault(answer: dict[str, object], sent_bytes: int, body_bytes: in
         return "an error without its name"
     message = answer.get("message", answer.get("Message", ""))
     if not isinstance(message, str):
-        return "an error whose message is no text"
+        return "an error whose message is not a string"
     # The items that a failed condition returns are not part of the message.
     if (
         "Item" not in answer

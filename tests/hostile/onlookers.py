@@ -207,7 +207,7 @@ class Side:
         return orjson.loads(answer) if answer else {}
 
     def renew_tables(self) -> dict[str, list[Json]]:
-        """Make the tables of the seeds anew; return the requests for streams."""
+        """Make the tables of the seeds again; return the requests for streams."""
         for about in self.database.overview():
             for operation, more in (
                 ("UpdateTable", {"DeletionProtectionEnabled": False}),
@@ -400,7 +400,7 @@ class Comparison:
         self._seeds = Seeds()
 
     def renew(self) -> Seeds:
-        """Make the tables anew; the seeds for them."""
+        """Make the tables again; the seeds for them."""
         found = [side.renew_tables() for side in (self.bare, *self.same)]
         if any(other != found[0] for other in found):
             self.outcome.faults.append("the tables of the sides differ")
@@ -453,7 +453,7 @@ class Comparison:
 
 def _shown(answer: tuple[int, bytes, bytes]) -> tuple[int, bytes, bytes]:
     status, head, body = answer
-    # (a request that is prepared anew, because it took too long, has taken one more identifier)
+    # (a request that is prepared again, because it took too long, has taken one more identifier)
     return status, _VARYING.sub(b"", head), _ID.sub(b"", body)
 
 

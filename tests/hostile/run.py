@@ -1,7 +1,7 @@
 """The run: sends mutations to a server over pipelined connections, checks every answer, shrinks failures.
 
 Requests go out in lines of LINE on each of two connections in turn: while the server works on one line, the
-next line is drawn. Each EPOCH the control item is checked, all tables are made anew and the memory is read,
+next line is drawn. Each EPOCH the control item is checked, all tables are made again and the memory is read,
 so that the memory is compared at moments when the server holds the same data.
 """
 

@@ -60,7 +60,7 @@ _ERROR = {"__type": "a#ValidationException", "message": "m"}
         (_answer(302, {}), "status 302"),
         (_answer(200, []), "no JSON object"),
         (_answer(400, {"message": "m"}), "an error without its name"),
-        (_answer(400, {**_ERROR, "message": 1}), "an error whose message is no text"),
+        (_answer(400, {**_ERROR, "message": 1}), "an error whose message is not a string"),
         (_answer(400, {**_ERROR, "message": "m" * 70_000}), "an error of 70047 bytes for a request of 100"),
         ((200, b"HTTP/1.1 200 X\r\nx-amz-crc32: 1\r\n", b"{}"), "a wrong checksum"),
         ((200, b"HTTP/1.1 200 X\r\nx-amz-crc32: 3217743393\r\n", b"{,"), "no JSON"),

@@ -36,7 +36,7 @@ SETTINGS: Final[st.SearchStrategy[dict[str, Any]]] = st.fixed_dictionaries(
 )
 KEYS: Final = st.tuples(st.sampled_from("ab"), st.sampled_from("0123456"))
 CHANGES: Final = ["put"] * 6 + ["update", "update", "delete", "delete", "transact", "transact"]
-CHANGES_OF_TABLES: Final = ["create", "create", "drop", "anew", "index", "index", "expiry", "expiry"]
+CHANGES_OF_TABLES: Final = ["create", "create", "drop", "again", "index", "index", "expiry", "expiry"]
 
 
 def index_of(name: str, partition: str, sort: str) -> Answer:

@@ -206,9 +206,9 @@ class MomentsMachine(RuleBasedStateMachine):
         keys = st.sampled_from(seen) | KEYS if seen else KEYS
         if kind == "create":
             self.create(server, name)
-        elif kind in ("drop", "anew"):
+        elif kind in ("drop", "again"):
             self.drop(server, name)
-            if kind == "anew":
+            if kind == "again":
                 self.create(server, name)
         elif kind == "index":
             self.switch_index(server, name)
@@ -350,11 +350,11 @@ class MomentsMachine(RuleBasedStateMachine):
         versions: dict[Key, list[Item | None]] = {key: [item] for key, item in known.items.items()}
         self.cursors.append(Cursor(self.full(name), operation, request, versions, is_loose))
 
-    @rule(data=st.data(), anew=st.booleans(), pages=st.integers(1, 4))
-    def read_on(self, data: st.DataObject, anew: bool, pages: int) -> None:
+    @rule(data=st.data(), again=st.booleans(), pages=st.integers(1, 4))
+    def read_on(self, data: st.DataObject, again: bool, pages: int) -> None:
         """The next pages of cursors."""
         for _ in range(pages):
-            if anew or not self.cursors:
+            if again or not self.cursors:
                 self.begin_reading(data)
             if self.cursors:
                 self.read_page(data, data.draw(st.sampled_from(self.cursors), label="cursor"))

@@ -227,9 +227,9 @@ def test_a_change_that_waits_is_not_made_after_a_newer_one(restarts: bool) -> No
     assert world.problems() == []
 
 
-@pytest.mark.parametrize("anew", [True, False])
+@pytest.mark.parametrize("again", [True, False])
 @pytest.mark.parametrize("drops", ["index", "table"])
-def test_changes_of_an_index_that_has_gone_are_dropped(drops: str, anew: bool) -> None:
+def test_changes_of_an_index_that_has_gone_are_dropped(drops: str, again: bool) -> None:
     world = World(gsi_delay_seconds=5.0)
     world.create("table")
     world.index("table")
@@ -240,7 +240,7 @@ def test_changes_of_an_index_that_has_gone_are_dropped(drops: str, anew: bool) -
     else:
         delete = {"Delete": {"IndexName": "by-g"}}
         world("UpdateTable", TableName="table", GlobalSecondaryIndexUpdates=[delete])
-    if anew:
+    if again:
         if drops == "table":
             world.create("table")
         world.index("table")

@@ -129,7 +129,7 @@ def test_a_named_pipe_in_the_folder_of_a_backup_is_not_opened(world: World, name
     [arn] = world.listed()
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    with pytest.raises(ValidationException, match=r"no regular file|bytes, and not"):
+    with pytest.raises(ValidationException, match=r"not a regular file|bytes, and not"):
         world.restore(arn)
     folder.rename(world.backups / "another name")
     world.database.settle()

@@ -209,7 +209,7 @@ def test_files_that_are_being_written_are_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_store_that_does_not_answer_may_answer_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such an error is an OSError: whoever meets it tries again for ever."""
+    """Such an error is an OSError: the caller retries forever."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setattr("hashrange.buckets.s3._ATTEMPTS_MAX", 1)
@@ -293,7 +293,7 @@ def test_only_regular_files_are_read_also_if_one_takes_the_place_of_a_listed_fil
     [listed] = found.list("bucket", "a")
     (tmp_path / "bucket" / "a").unlink()
     make(Path("bucket/a"))
-    with pytest.raises(BucketError, match=r"a cannot be used: it is .*no regular file") as caught:
+    with pytest.raises(BucketError, match=r"a cannot be used: it is .*not a regular file") as caught:
         found.open("bucket", listed)
     assert caught.value.code == "S3InvalidObjectKey"
 
@@ -326,7 +326,7 @@ def test_an_import_passes_over_a_named_pipe_and_says_so(tmp_path: Path) -> None:
     assert (shown["ImportStatus"], shown["FailureCode"]) == ("FAILED", "ItemValidationError")
     [error] = world.errors(arn)
     assert error["itemS3Pointer"]["key"] == "b"
-    assert "named pipe and no regular file" in error["errorMessages"][0]
+    assert "named pipe, not a regular file" in error["errorMessages"][0]
     assert len(world.scan()) == 2
     world.database.close()
 

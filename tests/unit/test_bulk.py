@@ -185,7 +185,7 @@ BAD: dict[str, dict[str, Any]] = {
     "too large": {"Item": {"pk": {"S": "x"}, "text": {"S": "x" * 410_000}}},
     "no item": {"Put": {}},
     "a condition that is none": {"Item": {"pk": {"S": "x"}}, "ConditionExpression": "pk pk"},
-    "a condition that is no text": {"Item": {"pk": {"S": "x"}}, "ConditionExpression": 1},
+    "a condition that is not a string": {"Item": {"pk": {"S": "x"}}, "ConditionExpression": 1},
     "a value without a condition": {
         "Item": {"pk": {"S": "x"}},
         "ExpressionAttributeValues": {":v": {"S": "x"}},

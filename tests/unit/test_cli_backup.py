@@ -134,7 +134,7 @@ def test_a_backup_belongs_to_the_account_of_the_server(stack: ExitStack, tmp_pat
 
 def test_without_waiting(server: Server) -> None:
     server.fill("songs")
-    assert "is being written" in server.done("backup", "create", "songs", "--no-wait")
+    assert "songs: writing" in server.done("backup", "create", "songs", "--no-wait")
 
 
 def test_a_damaged_folder_is_not_copied(server: Server, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_all_mistakes_are_named_at_once(file: Path) -> None:
 
 
 def test_a_sound_file_and_one_that_is_missing(file: Path, tmp_path: Path) -> None:
-    assert invoke("config", "check", str(file)).output == f"{file}: 7 settings, nothing wrong\n"
+    assert invoke("config", "check", str(file)).output == f"{file}: 7 settings, no errors\n"
     missing = invoke("config", "check", str(tmp_path / "none.toml"))
     assert missing.exit_code == 1
     assert "none.toml cannot be read: No such file or directory." in missing.stderr

@@ -257,7 +257,7 @@ def test_a_held_directory_without_a_server_is_explained(directory: Directory, tm
     [
         ("missing", "copied", 1, "There is no directory missing"),
         ("origin", "origin", 2, "TO is FROM"),
-        ("origin", "origin/in", 2, "TO is FROM, or a folder in it"),
+        ("origin", "origin/in", 2, "TO is FROM, or a folder in FROM"),
         ("origin", "mysql://host/database", 1, "is not a URL of PostgreSQL"),
         ("origin", "postgresql://nobody:secret@127.0.0.1:9/none", 1, "PostgreSQL does not answer"),
         ("postgresql://nobody:secret@127.0.0.1:9/none", "copied", 1, "PostgreSQL does not answer"),

@@ -94,7 +94,7 @@ def test_a_file_is_overwritten_only_if_that_is_wanted(endpoint: str, tmp_path: P
     file.write_text("mine")
     refused = run(endpoint, "music", file)
     assert refused.exit_code == 1
-    assert f"Overwrite {file}? There is no terminal to answer it: give --yes." in refused.stderr
+    assert f"Overwrite {file}? There is no terminal for the answer: give --yes." in refused.stderr
     assert file.read_text() == "mine"
     assert run(endpoint, "music", file, "--yes", "--limit", "2").stdout == "2 items exported\n"
     assert len(file.read_text().splitlines()) == 2

@@ -47,7 +47,7 @@ def test_values_are_shown_in_their_largest_unit() -> None:
         (Size(), "0", "'0' is not a size from 1B;"),
         (Size(0, 1024), "2KiB", "'2KiB' is not a size from 0B to 1KiB;"),
         (Key(), "x", "'x' is not JSON"),
-        (Key(), "[1]", "'[1]' is no key; write one as '{\"pk\": \"x\"}'."),
+        (Key(), "[1]", "'[1]' is not a key; write one as '{\"pk\": \"x\"}'."),
     ],
 )
 def test_a_wrong_value_is_named_with_the_remedy(kind: Any, text: str, message: str) -> None:

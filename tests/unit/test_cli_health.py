@@ -86,7 +86,7 @@ def test_the_text_has_a_line_for_each_finding_and_counts_them(tmp_path: Path) ->
 def test_nothing_is_left_in_a_data_directory_and_its_state_is_told(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    assert by_part(disk.findings(data))["data"].text == f"{data} is empty; the server will use it"
+    assert by_part(disk.findings(data))["data"].text == f"{data} is empty; the server can use it"
     with Database.open(data):
         before = sorted(data.rglob("*"))
         assert by_part(disk.findings(data))["data"] == Finding("data", OK, f"{data} is in use by a server")

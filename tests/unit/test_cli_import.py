@@ -123,7 +123,7 @@ def test_impossible_imports_are_refused_before_anything_is_sent(
     (tmp_path / "a.json").write_bytes(encoded([item_of(1)], "DYNAMODB_JSON"))
     (tmp_path / "b").write_bytes(b"")
     result = run(endpoint, "music", tmp_path / "a.json", tmp_path / "b")
-    assert "does not say its format; give --format" in result.output
+    assert "has no known format; give --format" in result.output
     assert "Requested resource not found" in run(endpoint, "absent", tmp_path / "a.json").output
     assert run(endpoint, "music", tmp_path / "a.json", "--delimiter", "ab").exit_code == 2
     assert scan(database) == []

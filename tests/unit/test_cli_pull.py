@@ -281,7 +281,7 @@ def test_unprocessed_items_are_not_sent_again_at_once(
 def test_tables_by_pattern(source: Any, target: Any, arguments: list[str], wanted: list[str]) -> None:
     dry = run(source, target, *arguments, "--dry-run")
     assert sorted(line.split(":")[0] for line in dry.stdout.splitlines()) == wanted
-    assert "would be made" in dry.stdout
+    assert "would be created" in dry.stdout
     assert target.list_tables()["TableNames"] == []
     assert run(source, target, *arguments).exit_code == 0
     assert target.list_tables()["TableNames"] == wanted
@@ -311,7 +311,7 @@ def test_a_table_by_its_arn_comes_from_the_region_of_the_arn() -> None:
         ([], "Name the tables, or give --all."),
         (["orders", "--all"], "Name the tables, or give --all."),
         (["arn:aws:s3:::bucket"], "is not the ARN of a table"),
-        (["nothing-*"], "No table of 3 matches 'nothing-*'."),
+        (["nothing-*"], "None of the 3 tables matches 'nothing-*'."),
         (["nothing"], "nothing: ResourceNotFoundException"),
     ],
 )
@@ -363,7 +363,7 @@ def test_nothing_is_made_in_aws_nor_copied_to_itself(url: str) -> None:
     given = ["pull", "--all", "--from", "http://same:1", "--endpoint-url", url]
     result = CliRunner().invoke(main, given)
     assert result.exit_code == 2
-    assert "makes no tables in AWS" in result.stderr or "both name" in result.stderr
+    assert "creates no tables in AWS" in result.stderr or "both name" in result.stderr
 
 
 def test_aws_is_asked_whatever_endpoint_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:

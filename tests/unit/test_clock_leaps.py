@@ -135,7 +135,7 @@ def test_the_work_goes_on_when_the_clock_has_gone_on_steadily() -> None:
     machine.leaps(60 * DAY)
     machine.passes(AGREE_SECONDS - 1)
     assert item(machine) is not None
-    machine.leaps(60 * DAY)  # another leap: the wait begins anew
+    machine.leaps(60 * DAY)  # another leap: the wait begins again
     machine.passes(AGREE_SECONDS - 1)
     assert item(machine) is not None
     machine.passes(1)

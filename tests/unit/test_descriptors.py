@@ -132,7 +132,7 @@ def test_connections_beyond_the_limit_are_refused_and_the_others_go_on(tmp_path:
             item = {"pk": {"S": f"large {number}"}, "text": {"S": "x" * 390_000}}
             call(kept, "PutItem", {"TableName": "table", "Item": item})
 
-        # Connections are accepted in their order, so the last are refused; none waits for ever.
+        # Connections are accepted in their order, so the last are refused; none waits forever.
         assert {one.recv(1000)[:12] for one in crowd[connections_max:]} == {b"HTTP/1.1 503"}
         # The admin plane gives the places of those who say nothing to others.
         waiting = set(admin)

@@ -296,8 +296,8 @@ def test_the_checker_finds_wrong_images(world: World) -> None:
         assert list(check.check(world.database.engine)) == []
         return messages
 
-    assert found_after(sort, b"") == ["this is no image of an item"]
-    assert found_after(b"x", image) == ["this is no image of an item"]
+    assert found_after(sort, b"") == ["this is not an image of an item"]
+    assert found_after(b"x", image) == ["this is not an image of an item"]
     early = images.stamped(place, span.after)
     assert found_after(early, image)[0].startswith("the image has the stamp")
     [message] = found_after(sort, image[:-3])

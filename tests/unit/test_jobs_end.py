@@ -208,7 +208,7 @@ def test_a_job_is_given_up_after_some_tries_unless_its_error_may_pass(
             patch.setattr(RUNNERS[kind], "_progress", raising(error))
             steps.sweep(3 * TRIES_MAX)
             assert shown()[0] == "IN_PROGRESS"
-    steps.sweep(1)  # a try that succeeds: the tries are counted anew
+    steps.sweep(1)  # a try that succeeds: the tries are counted again
     if shown()[0] != "IN_PROGRESS":
         return
     monkeypatch.setattr(RUNNERS[kind], "_progress", raising(ValueError("digits")))

@@ -287,10 +287,10 @@ def check_mixed(items: list[Any], *moments: list[Any]) -> None:
 def test_a_page_of_a_table_that_was_made_anew_begins_again() -> None:
     database = filled(MemoryEngine())
     table = database.engine.read(lambda reader: catalog.open_active(reader, "table", ""))
-    anew = msgspec.structs.replace(table, space=table.space + 1)
+    again = msgspec.structs.replace(table, space=table.space + 1)
     begun, page = ranges.Begun(), ranges.Page([b"old"], None, reached=b"old")
     begun.keep(ranges.ReadSource(table, None), page)
-    assert begun.take(ranges.ReadSource(anew, None)) is None
+    assert begun.take(ranges.ReadSource(again, None)) is None
     begun.keep(ranges.ReadSource(table, None), page)
     assert begun.take(ranges.ReadSource(table, None)) is page
     assert begun.take(ranges.ReadSource(table, None)) is None  # only once

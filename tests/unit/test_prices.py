@@ -116,7 +116,7 @@ def test_a_file_takes_the_place_of_the_published_prices(tmp_path: Path) -> None:
         ("date = 2027-01-01", r"has no prices; it needs tables such as \[regions.us-east-1\]"),
         ('currency = "EUR"', "the currency is 'EUR'; only USD is known"),
         ("date = 1\n[regions.x]", "the date is 1; write it as 2026-10-01"),
-        ("[regions]\nx = 1", r"regions.x is no table; write \[regions.x\]"),
+        ("[regions]\nx = 1", r"regions.x is not a table; write \[regions.x\]"),
         ("[regions.x]\nreads = 1", "there is no rate 'reads'; there are read_requests, "),
         ('[regions.x]\nread_requests = "1"', "read_requests is '1'; write a number of dollars, as 0.125"),
         ("[regions.x]\nread_requests = -1", "read_requests is -1; a price is 0 or more"),

@@ -30,7 +30,7 @@ GUIDE = ROOT / "docs" / "rings.md"
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder in which a package with an entry point can be put; rings are looked for anew."""
+    """A folder in which a package with an entry point can be put; rings are looked for again."""
     with rings_of(tmp_path, monkeypatch) as folder:
         yield folder
 

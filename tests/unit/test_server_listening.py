@@ -25,7 +25,7 @@ REFUSAL = b"no room"
 
 
 class Greeter(asyncio.Protocol):
-    """Greets whoever connects, and stays."""
+    """Greets each peer, and stays."""
 
     def __init__(self, guests: set[Greeter]) -> None:
         self._guests = guests

@@ -104,7 +104,7 @@ def test_a_silent_bucket_holds_up_neither_other_work_nor_the_end(
         assert health["status"] == "degraded"
         assert health["waiting"][0]["unit"].endswith(f" {begun[DESCRIBE[operation][1]].rpartition('/')[2]}")
         assert "failing" not in health
-        assert "background work that still waits is abandoned" in caplog.messages
+        assert "pending background work is abandoned" in caplog.messages
         silent.released.set()
         waiting.join(SECONDS_MAX)
         assert not waiting.is_alive()

@@ -219,7 +219,7 @@ def test_new_connections_get_a_new_certificate(
         other = certificates.make(tmp_path)
         with caplog.at_level(logging.INFO):
             settle(held)
-        assert [record.message for record in caplog.records] == ["new connections get the new certificate"]
+        assert [record.message for record in caplog.records] == ["new connections use the new certificate"]
         with connected(endpoint, other.context()) as after:
             assert after.getpeercert(binary_form=True) != former
             assert healthy(after)
@@ -277,7 +277,7 @@ def test_a_named_pipe_or_an_endless_file_does_not_stop_the_event_loop(
     assert held.context is context
     whys = [vars(record)["fields"]["why"] for record in caplog.records]
     assert [why.partition(" cannot be read: ")[2] for why in whys] == [
-        "it is a named pipe and no regular file.",
+        "it is a named pipe, not a regular file.",
         "it has more than 1048576 bytes.",
     ]
 
@@ -372,7 +372,7 @@ def test_commands_ask_the_admin_plane(
         beside = run(["healthcheck", "--port", port, "--tls-cert", str(files.certificate)])
         assert beside.stdout == "ok\n"
         monkeypatch.setenv("AWS_CA_BUNDLE", str(files.key))
-        assert "is no file of certificates" in run(["healthcheck", "--endpoint-url", endpoint]).output
+        assert "is not a file of certificates" in run(["healthcheck", "--endpoint-url", endpoint]).output
     with running(database) as endpoint:
         answer = run(["clock", "show", "--endpoint-url", endpoint.replace("http", "https")])
         assert "No server answers" in answer.output

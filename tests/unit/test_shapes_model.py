@@ -25,7 +25,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[Any, Any, str]] = {
     ("DisableKinesisStreamingDestination.StreamArn", "minimum"): (
         None,
         37,
-        "[report] ack-api-quirks DDB-TABLE-302: a text that is no ARN is only unknown",
+        "[report] ack-api-quirks DDB-TABLE-302: a text that is not an ARN is only unknown",
     ),
     ("CreateTable.AttributeDefinitions", "required"): (
         True,

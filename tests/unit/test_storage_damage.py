@@ -532,7 +532,7 @@ def test_a_changed_byte_of_a_log_spoils_no_record_but_those_beside_it(
 
 
 def test_rocksdb_never_sees_the_torn_tail_of_a_log(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can loop for ever over random bytes."""
+    """It can loop forever over random bytes."""
     log, sizes = log_of(data), []
     whole = log.stat().st_size
     with log.open("ab") as file:

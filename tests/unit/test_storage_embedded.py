@@ -324,7 +324,7 @@ def test_a_write_reads_what_was_committed_last(tmp_path: Path, recent_bytes: int
 
 
 def test_bodies_that_find_the_batch_full_queue(tmp_path: Path) -> None:
-    """They keep their order, and whoever submits does not wait: here the commit under way cannot end before
+    """They keep their order, and the submitter does not wait: here the commit under way cannot end before
     all is submitted."""
     engine = EmbeddedEngine(tmp_path / "data", batch_bodies_max=3)
     sizes: list[int] = []

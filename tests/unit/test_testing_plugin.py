@@ -116,7 +116,7 @@ def test_number():
     output = run_pytest(folder, status=1)
     assert "3 errors" in output
     for given in ("[{'name': 'orders', 'key': 'pk'}]", "{'orders': 'pk'}", "1"):
-        assert f"DeclarationError: {given} is no file, and no list of files; write" in output
+        assert f"DeclarationError: {given} is neither a file nor a list of files; write" in output
 
 
 def test_a_seed_is_called_once_and_every_test_starts_from_it(folder: Path) -> None:

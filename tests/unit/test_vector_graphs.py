@@ -35,7 +35,7 @@ def vectors_of(count: int, seed: int = 1) -> list[list[str]]:
 
 
 def fill(world: World, count: int, distance: str = "COSINE", **given: Any) -> list[list[str]]:
-    """A table with so many vectors, searched once; its graph is complete."""
+    """A table with this many vectors, searched once; its graph is complete."""
     world.create(index_of(dimensions=DIMENSIONS, distance=distance, **given), scoped=bool(given))
     rows = vectors_of(count)
     for number, row in enumerate(rows):

@@ -65,7 +65,7 @@ def test_a_region_has_the_operations_of_all_its_waves() -> None:
 
 
 def test_words_that_are_not_known_are_refused_with_the_waves() -> None:
-    with pytest.raises(ValueError, match=r"^'2027' is no wave .* nor a region of one") as caught:
+    with pytest.raises(ValueError, match=r"^'2027' is neither a wave .* nor a region") as caught:
         Settings(words="2027")
     assert all(name in str(caught.value) for name in waves.WAVES)
     outcome = CliRunner().invoke(main, ["serve", "--memory", "--port", "0", "--words", "2027"])

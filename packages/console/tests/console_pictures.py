@@ -1,6 +1,6 @@
 """The pictures of the console in the docs: every page, light and dark, of the demo table.
 
-`make pictures` takes them anew, after a page has changed; look at the differences before you keep them. The
+`make pictures` takes them again, after a page has changed; look at the differences before you keep them. The
 tests only see that each page has its pictures. Another ring takes those of its pages by `main`.
 """
 

@@ -1,4 +1,5 @@
-"""The pictures of the lab's pages in the docs. `make pictures` takes them anew, with those of the console."""
+"""The pictures of the lab's pages in the docs. `make pictures` takes them again, with those of the
+console."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _connect(endpoint: str) -> S3Client:
         return boto3.client("s3", endpoint_url=url, region_name=region, config=config)
     except UnknownServiceError:
         raise BucketError(ACCESS_DENIED, _UNKNOWN_SERVICE) from None
-    except ValueError as error:  # the endpoint is no URL
+    except ValueError as error:  # the endpoint is not a URL
         raise BucketError(NO_SUCH_BUCKET, f"--s3-endpoint: {error}") from error
 
 

@@ -11,7 +11,7 @@
     clock       a running server's clock
     faults      a running server's faults
     completion  shell completion
-    health      `doctor` and `healthcheck`: whether all is well
+    health      `doctor` and `healthcheck`: whether the installation and the server are sound
     pulling     `pull`: tables of an account, with some of their items
 
     forms       the forms of values, and the options that all commands share
@@ -37,20 +37,20 @@ from hashrange import __version__, form
 from hashrange.rings import HOMES, Missing, load, rings
 
 _COMMANDS: Final = {
-    "as-of": "Read the past of a running server's tables, and bring it back.",
+    "as-of": "Read the past of a running server's tables, and restore it.",
     "backup": "Back up tables of a running server.",
     "check": "Verify a store, in a directory or in PostgreSQL.",
     "clock": "Show and change a running server's virtual clock.",
     "completion": "Print the shell's completion script.",
-    "config": "Show the settings of the server, and check files of them.",
+    "config": "Show the settings of the server, and check settings files.",
     "copy": "Copy a store between directories and PostgreSQL.",
-    "doctor": "Check the installation, the disk and the server, and say what to do.",
-    "export": "Put the items of a table into a file.",
+    "doctor": "Check the installation, the disk and the server.",
+    "export": "Write the items of a table to a file.",
     "faults": "List, add and remove a running server's fault rules.",
-    "healthcheck": "Ask whether a server serves, for containers.",
+    "healthcheck": "Check whether a server is healthy, for containers.",
     "import": "Put the items of files into a table.",
-    "pull": "Make the tables of an AWS account, or of another server, here.",
-    "restore": "Make tables from backups.",
+    "pull": "Copy tables of an AWS account, or of another server.",
+    "restore": "Restore tables from backups.",
     "serve": "Run the server.",
 }
 

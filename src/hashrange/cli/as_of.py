@@ -46,7 +46,7 @@ class _Json(click.ParamType):  # type: ignore[type-arg]  # generic in new versio
         except orjson.JSONDecodeError as error:
             self.fail(f"{value!r} is not JSON: {error}", param, ctx)
         if not isinstance(parsed, dict):
-            self.fail(f'{value!r} is no JSON object, as {{"pk": {{"S": "a"}}}} is', param, ctx)
+            self.fail(f'{value!r} is not a JSON object, as {{"pk": {{"S": "a"}}}} is', param, ctx)
         return parsed
 
 
@@ -75,7 +75,7 @@ def get(plane: Plane, table: str, moment: str, key: dict[str, Any]) -> None:
 @click.argument("table")
 @click.argument("moment")
 @click.argument("request", type=_JSON)
-@limit_option("Show at most so many items.")
+@limit_option("Show at most N items.")
 @plane_options
 def query(plane: Plane, table: str, moment: str, request: dict[str, Any], limit: int | None) -> None:
     """Show the items of a Query as of MOMENT. REQUEST has the parameters of the API's Query."""
@@ -86,7 +86,7 @@ def query(plane: Plane, table: str, moment: str, request: dict[str, Any], limit:
 @click.argument("table")
 @click.argument("moment")
 @click.argument("request", type=_JSON, default="{}")
-@limit_option("Show at most so many items.")
+@limit_option("Show at most N items.")
 @plane_options
 def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], limit: int | None) -> None:
     """Show the items of a Scan as of MOMENT. REQUEST has the parameters of the API's Scan, such as a
@@ -97,12 +97,12 @@ def scan(plane: Plane, table: str, moment: str, request: dict[str, Any], limit: 
 @command.command("versions")
 @click.argument("table")
 @click.argument("key", type=Key())
-@limit_option("Show at most so many versions.")
+@limit_option("Show at most N versions.")
 @plane_options
 def versions(plane: Plane, table: str, key: dict[str, Any], limit: int | None) -> None:
     """Show the versions of the item with KEY.
 
-    The newest version comes first; each version shows who made it.
+    The newest version comes first; each shows who wrote it.
     """
     _pages(plane, "/v1/past/versions", "Versions", {"table": table, "key": key}, limit)
 
@@ -111,7 +111,7 @@ def versions(plane: Plane, table: str, key: dict[str, Any], limit: int | None) -
 @click.argument("table")
 @click.argument("since")
 @click.argument("until", required=False)
-@limit_option("Show at most so many differences.")
+@limit_option("Show at most N differences.")
 @plane_options
 def diff(plane: Plane, table: str, since: str, until: str | None, limit: int | None) -> None:
     """Show the items that differ between SINCE and UNTIL.
@@ -127,7 +127,7 @@ def diff(plane: Plane, table: str, since: str, until: str | None, limit: int | N
 @click.argument("moment")
 @click.argument("keys", type=Key(), nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Restore all items of the table.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be written; write nothing.")
 @yes_option
 @plane_options
 def undo(
@@ -141,13 +141,13 @@ def undo(
 ) -> None:
     """Restore the items with KEYS as they were at MOMENT.
 
-    These are ordinary writes, in one transaction.
+    The items are restored by ordinary writes, in one transaction.
 
     With --all, all items that differ are restored, a few at a time, while other programs may write; the
     command asks first.
     """
     if everything == bool(keys):
-        raise click.UsageError("Name the keys of the items, or say --all.")
+        raise click.UsageError("Name the keys of the items, or give --all.")
     at = _fixed(plane, moment)
     if dry_run:
         _show_undo(plane, table, at, keys)

@@ -21,10 +21,10 @@ Examples:
   hashrange backup list                    the existing backups
   aws dynamodb delete-backup --backup-arn ARN --endpoint-url http://localhost:8000
 
-A backup has the state when the command begins, without later writes. Each of several tables has its own
-moment. The server writes the files, to `--backup-dir` of `hashrange serve`, and finishes them even if this
-command or the server is stopped meanwhile. A backup is a folder: copy it to another machine, and restore it
-there with `hashrange restore FOLDER`. See docs/backups.md."""
+A backup has the state when the command begins, without later writes. If there are several tables,
+each has its own moment. The server writes the files, to `--backup-dir` of `hashrange serve`, and finishes
+them even if this command or the server is stopped meanwhile. A backup is a folder: copy the folder to another
+machine, and restore it there with `hashrange restore FOLDER`. See docs/backups.md."""
 
 
 @click.group("backup", epilog=_EPILOG)
@@ -51,7 +51,7 @@ def list_(plane: Plane, format_: str) -> None:
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
 @click.option("--all", "every", is_flag=True, help="Back up all tables.")
 @click.option("--name", help="The name of the backups; by default the current time.")
-@click.option("--no-wait", is_flag=True, help="Do not wait until the files are complete.")
+@click.option("--no-wait", is_flag=True, help="Do not wait for the files to be complete.")
 @plane_options
 def create(plane: Plane, tables: tuple[str, ...], every: bool, name: str | None, no_wait: bool) -> None:
     """Back up TABLES into folders of files, and print the folders."""
@@ -65,7 +65,7 @@ def create(plane: Plane, tables: tuple[str, ...], every: bool, name: str | None,
     begun = [_begin(plane, table, name) for table in tables]
     for table, id_ in zip(tables, begun, strict=True):
         if no_wait:
-            click.echo(f"{table}: {id_} is being written")
+            click.echo(f"{table}: writing {id_}")
             continue
         wait(table, lambda id_=id_: _progress(plane, id_))  # type: ignore[misc]
         _show(find(plane, id_))
@@ -82,7 +82,7 @@ def find(plane: Plane, id_: str) -> dict[str, Any]:
     for backup in listed(plane):
         if backup["id"] == id_:
             return backup
-    raise click.ClickException(f"The server has no backup {id_}; `hashrange backup list` shows all.")
+    raise click.ClickException(f"The server has no backup {id_}; `hashrange backup list` shows all backups.")
 
 
 def _begin(plane: Plane, table: str, name: str) -> str:
@@ -97,7 +97,7 @@ def _progress(plane: Plane, id_: str) -> float | None:
         if failure["unit"] == f"backup {id_}":
             raise click.ClickException(
                 f"The backup {id_} of {backup['table']} cannot be written now: {failure['error']}. "
-                "The server tries again; delete-backup gives it up."
+                "The server tries again; delete-backup cancels the backup."
             )
     return float(backup["progress"]) if backup["status"] == "CREATING" else None
 

@@ -116,7 +116,7 @@ def _check_directory(directory: Path) -> None:
     if not directory.is_dir():
         raise click.BadParameter(f"Directory {str(directory)!r} does not exist.", param_hint="STORE")
     if not any(directory.iterdir()):
-        raise _NotChecked(f"{directory} is empty: there is nothing to check")
+        raise _NotChecked(f"{directory} is empty")
 
 
 def _on_postgres(url: str, schema: str) -> Iterator[Problem]:
@@ -145,7 +145,7 @@ def _problems(directory: Path) -> Iterator[Problem]:
             if isinstance(problem, Damage):
                 yield Problem("", problem.message)
             else:
-                yield Problem("", f"{problem.cause}; lost are {_lost(store, *problem.spaces)}")
+                yield Problem("", f"{problem.cause}; lost: {_lost(store, *problem.spaces)}")
         if not store.readable:
             yield Problem("", "no record can be read")
         else:
@@ -182,7 +182,7 @@ def _repair(directory: Path) -> None:
         for problem in mend(engine, progress=_progress):
             if problem.orphan is not None:
                 engine.read(partial(_keep_records, space=problem.orphan, folder=kept))
-            click.echo(f"put right: {problem}", err=True)
+            click.echo(f"repaired: {problem}", err=True)
     finally:
         engine.close()
 

@@ -18,8 +18,8 @@ Examples, with a server that was started with --virtual-clock:
   hashrange clock advance 7d
   hashrange clock resume
 
-A change returns when all work that it made due is done: expired items are deleted, stream records past their
-retention are trimmed, indexes are up to date."""
+Each change returns when all work that it made due is done: expired items are deleted, stream records past
+their retention are trimmed, indexes are up to date."""
 
 
 @click.group("clock", epilog=_EPILOG)
@@ -28,7 +28,7 @@ def command() -> None:
 
 
 @command.command("show")
-@format_option("How the clock is printed.")
+@format_option("The output format.")
 @plane_options
 def show(plane: Plane, format_: str) -> None:
     """Show the time of the database's clock."""
@@ -44,10 +44,10 @@ def _moment_option(text: str) -> Callable[[Any], Any]:
 
 
 @command.command("freeze")
-@_moment_option("Set the clock to this time as it is frozen: ISO 8601, or epoch seconds.")
+@_moment_option("Also set the clock to this time: ISO 8601, or epoch seconds.")
 @plane_options
 def freeze(plane: Plane, at: str | None) -> None:
-    """Make the clock stand still."""
+    """Stop the clock."""
     _tell(_ask(plane, frozen=True, **({} if at is None else {"set": at})))
 
 
@@ -76,7 +76,7 @@ def advance(plane: Plane, duration: str) -> None:
 @command.command("resume")
 @plane_options
 def resume(plane: Plane) -> None:
-    """Make a frozen clock run again from the time that it shows."""
+    """Let a frozen clock run on from the time that it shows."""
     _tell(_ask(plane, frozen=False))
 
 

@@ -92,7 +92,7 @@ def _check_different(origin: str, target: str) -> None:
     if is_url(origin) or is_url(target):
         return
     if Path(target).resolve().is_relative_to(Path(origin).resolve()):
-        raise click.UsageError(f"TO is FROM, or a folder in it: {target}")
+        raise click.UsageError(f"TO is FROM, or a folder in FROM: {target}")
 
 
 @contextmanager

@@ -46,8 +46,8 @@ Examples:
   hashrange export music - --format plain | jq .title
   hashrange export music songs.json --endpoint-url aws --region eu-west-1
 
-`hashrange import` reads these files; only the format json keeps every type. The items are those of a Scan:
-writes that come meanwhile may be among them. On AWS a Scan consumes the table's read capacity.""",
+`hashrange import` reads these files; only the format json keeps every type. The items are those of a Scan,
+so the file may have some of the writes made meanwhile. On AWS a Scan consumes the table's read capacity.""",
 )
 @click.argument("table")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
@@ -58,7 +58,7 @@ writes that come meanwhile may be among them. On AWS a Scan consumes the table's
     type=click.Choice(_FORMATS),
     help="DynamoDB's JSON or plain JSON, an item a line, or CSV; by default from the file's name, else json.",
 )
-@limit_option("Export at most so many items.")
+@limit_option("Export at most N items.")
 @yes_option
 def command(
     table: str,
@@ -69,9 +69,9 @@ def command(
     limit: int | None,
     yes: bool,
 ) -> None:
-    """Put the items of TABLE into FILE; `-` is the standard output.
+    """Write the items of TABLE to FILE; `-` is standard output.
 
-    A file is complete or not there. A name that ends in .gz makes a compressed file.
+    A failed export leaves no file. A name that ends in .gz makes a compressed file.
     """
     suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
     format_ = format_ or _ENDINGS.get(suffixes[-1] if suffixes else "", "json")

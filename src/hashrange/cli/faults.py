@@ -32,7 +32,7 @@ def command() -> None:
 def list_(plane: Plane, format_: str) -> None:
     """List the rules.
 
-    Each rule shows how many requests it matched, and on how many it fired.
+    For each rule, the list shows how many requests matched it, and how often it fired.
     """
     shown = _ask(plane)
     if format_ == JSON:
@@ -45,7 +45,7 @@ def list_(plane: Plane, format_: str) -> None:
 @click.argument("rule", nargs=-1, required=True)
 @plane_options
 def add(plane: Plane, rule: tuple[str, ...]) -> None:
-    """Add RULE until it is removed or the server stops."""
+    """Add RULE, which applies until it is removed or the server stops."""
     _tell(_ask(plane, sent={"rule": " ".join(rule)}))
 
 

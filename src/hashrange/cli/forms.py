@@ -1,6 +1,6 @@
 """The forms that values have in all commands and settings, and the options that all commands share.
 
-A duration is `10m`, a size `512MiB`, a key plain JSON or DynamoDB's; "at most so many" is `--limit`, and what
+A duration is `10m`, a size `512MiB`, a key plain JSON or DynamoDB's; "at most N" is `--limit`, and what
 programs read is `--format json`.
 """
 
@@ -96,7 +96,7 @@ def key_of(text: str | dict[str, Any]) -> dict[str, Any]:
     except msgspec.DecodeError as error:
         raise ValueError(f"{text!r} is not JSON ({error}); write a key as '{{\"pk\": \"x\"}}'.") from None
     if not isinstance(found, dict) or not found:
-        raise ValueError(f"{text!r} is no key; write one as '{{\"pk\": \"x\"}}'.")
+        raise ValueError(f"{text!r} is not a key; write one as '{{\"pk\": \"x\"}}'.")
     return item_of(found)
 
 
@@ -120,7 +120,7 @@ def show_size(size: int) -> str:
 
 
 def limit_option(text: str, **attributes: Any) -> Callable[[Any], Any]:
-    """The option `--limit`: at most so many of what `text` names."""
+    """The option `--limit`: at most N of what `text` names."""
     attributes = {"type": click.IntRange(min=1), "metavar": "N", **attributes}
     return click.option("--limit", help=text, **attributes)
 

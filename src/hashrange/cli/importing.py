@@ -67,7 +67,7 @@ Examples:
     "look. Key attributes have the types of the table.",
 )
 @click.option(
-    "--dry-run", is_flag=True, help="Read the files and report what is wrong with them; put nothing."
+    "--dry-run", is_flag=True, help="Read the files and report their errors; put nothing."
 )
 def command(
     table: str,
@@ -80,13 +80,13 @@ def command(
     types: str | None,
     dry_run: bool,
 ) -> None:
-    """Put the items of FILES into TABLE, which must exist. Existing items with the same keys are replaced.
+    """Put the items of FILES into TABLE, which must exist, and replace items with the same keys.
 
     The files are those of ImportTable (CSV, DynamoDB JSON, Ion), or items in plain JSON. Rows that are not
     items of the table are reported, counted from 1, and left out; the exit status is then 1.
     """
     if len(delimiter) != 1:
-        raise click.UsageError(f"--delimiter is one character, not {delimiter!r}.")
+        raise click.UsageError(f"--delimiter is {delimiter!r}; give one character.")
     formats = [_format_of(file, format_) for file in files]
     for file in files:
         _check_compression(file)
@@ -126,7 +126,7 @@ def _format_of(file: Path, option: str | None) -> Format:
         with file.open("rb") as opened:
             format_ = "json" if is_json(opened) else None
     if format_ is None:
-        raise click.UsageError(f"{file} does not say its format; give --format.")
+        raise click.UsageError(f"The name of {file} has no known format; give --format.")
     return _FORMATS[format_]
 
 
@@ -137,7 +137,7 @@ def _types_of(option: str | None) -> tuple[dict[str, str], str]:
     named = dict(pair.rpartition("=")[::2] for pair in (option or "S").split(","))
     for kind in named.values():
         if kind not in KINDS:
-            raise click.UsageError(f"--types knows {', '.join(KINDS)}, and not {kind!r}.")
+            raise click.UsageError(f"--types has no type {kind!r}; give one of {', '.join(KINDS)}.")
     rest = named.pop("", "S")
     return named, rest
 

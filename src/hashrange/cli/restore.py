@@ -27,23 +27,23 @@ Examples:
 A backup is named by its id, its ARN or its folder; `hashrange backup list` shows the server's backups. A
 folder that the server does not have is verified by its checksums and copied into the server's directory of
 backups. The new table cannot be used until it has all items. The server finishes it even if this command or
-the server is stopped meanwhile. Existing tables are left alone. See docs/backups.md."""
+the server is stopped meanwhile. Existing tables are not changed. See docs/backups.md."""
 
 
 @click.command("restore", epilog=_EPILOG)
 @click.argument("backups", nargs=-1, metavar="[BACKUP]...")
-@click.option("--to", "target", help="The name of the new table, for one backup.")
+@click.option("--to", "target", help="The name of the new table, if one backup is restored.")
 @click.option("--all", "every", is_flag=True, help="Restore the newest backup of each table.")
 @click.option("--name", help="With --all: only backups with this name.")
 @plane_options
 def command(
     plane: Plane, backups: tuple[str, ...], target: str | None, every: bool, name: str | None
 ) -> None:
-    """Make tables from backups."""
+    """Restore tables from backups."""
     if not every and not backups:
         raise click.UsageError("Name the backups to restore, or give --all.")
     if target is not None and (every or len(backups) != 1):
-        raise click.UsageError("--to is for one backup.")
+        raise click.UsageError("--to needs exactly one backup.")
     if every:
         chosen = _newest(plane, [Path(directory) for directory in backups], name)
     else:
@@ -85,7 +85,7 @@ def _progress(plane: Plane, table: str) -> float | None:
         if failure["unit"] == f"restore of {table}":
             raise click.ClickException(
                 f"Table {table} cannot be restored now: {failure['error']} The server tries again; "
-                "delete the table to give it up."
+                "delete the table to cancel the restore."
             )
     return float(description["restore"]["progress"])
 
@@ -143,7 +143,7 @@ def _of_folder(plane: Plane, folder: Path) -> dict[str, Any]:
         if backup["id"] == manifest.id:
             return dict(backup)
     if shown["directory"] is None:
-        raise click.ClickException("The server has no directory of backups; start it with --backup-dir.")
+        raise click.ClickException("The server has no directory for backups; start it with --backup-dir.")
     directory = Path(shown["directory"])
     # The server ignores a folder whose name begins with a dot, so the copy gets its name when it is complete.
     name = f"{manifest.table_name}-{manifest.id}"

@@ -162,7 +162,7 @@ class Costs(Observer):
         return self._at_most("write units", self.write_units, units, lambda request: request.write_units)
 
     def dollars_at_most(self, dollars: Decimal | str, region: str = "us-east-1", times: int = 1) -> Self:
-        """All requests together cost at most `dollars` on demand if they are made so many `times`."""
+        """All requests together cost at most `dollars` on demand if they are made this many `times`."""
         __tracebackhide__ = True
         cost = self.dollars(region) * times
         if cost > Decimal(dollars):

@@ -108,7 +108,7 @@ def _in_hash_order(keys: list[str]) -> list[str]:
 
 _known_keys: Final[dict[str, set[str]]] = {_NAMES: set(), _VALUES: set()}
 _KNOWN_KEYS_MAX: Final = 4_096
-"""So many keys are kept of each map, because programs use the same few."""
+"""This many keys are kept of each map, because programs use the same few."""
 
 
 def _check_keys(member: str, members: dict[str, Any]) -> None:

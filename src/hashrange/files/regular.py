@@ -61,14 +61,14 @@ def _open(path: Path, flags: int, mode: str) -> BinaryIO:
     except OSError as error:
         # A socket, a device without a driver, or a named pipe that nobody reads.
         if error.errno == errno.ENXIO:
-            raise NotRegular(errno.EINVAL, "it is no regular file", str(path)) from None
+            raise NotRegular(errno.EINVAL, "it is not a regular file", str(path)) from None
         raise
     try:
         # Check the opened file, not the name, which may lead to another file by now.
         kind = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(kind):
             name = next((name for is_kind, name in _KINDS if is_kind(kind)), "special file")
-            raise NotRegular(errno.EINVAL, f"it is a {name} and no regular file", str(path))
+            raise NotRegular(errno.EINVAL, f"it is a {name}, not a regular file", str(path))
     except BaseException:
         os.close(descriptor)
         raise

@@ -87,7 +87,7 @@ class _Watched:
     hours: list[_Hour] = field(default_factory=list)
 
     def hour(self, now: float) -> _Hour:
-        """The current hour. It begins anew if the clock was set back."""
+        """The current hour, restarted if the clock was set back."""
         if not self.hours or not self.hours[0].since <= now < self.hours[0].since + WINDOW_SECONDS:
             latest = self.hours[:1] if self.hours and self.hours[0].since <= now else []
             self.hours = [_Hour(now), *latest]

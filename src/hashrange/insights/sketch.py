@@ -5,7 +5,7 @@ and also its count, as the most that it may have missed. So no count is too low,
 `over` at most, and a key that makes up more than a share of 1/room of all is always in the sketch.
 
 Source: Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in data
-streams", 2005. Its list of equal counts is a heap here, whose counts may be out of date: they are put right
+streams", 2005. Its list of equal counts is a heap here, whose counts may be out of date: they are corrected
 when they come to its top.
 """
 

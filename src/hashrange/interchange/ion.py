@@ -77,7 +77,7 @@ def _noted(noted: AnnotatedValue) -> AttributeValue:
     if member is None:
         return _value(noted.value)
     if type(noted.value) is not list:
-        raise IonError(f"a value with the annotation $dynamodb_{member}S is no list", is_ion=True)
+        raise IonError(f"a value with the annotation $dynamodb_{member}S is not a list", is_ion=True)
     members = []
     for element in noted.value:
         value = _value(element)

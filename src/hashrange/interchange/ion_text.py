@@ -184,7 +184,7 @@ class _Reader:
         if kind == "radix":
             raise IonError(_NO_DECIMAL.format("an int"), is_ion=True)
         type_name = "timestamp" if kind == "time" else "symbol"
-        raise IonError(f"a {type_name} is no value of DynamoDB", is_ion=True)
+        raise IonError(f"a {type_name} is not a value of DynamoDB", is_ion=True)
 
     def _long(self, token: str) -> str:
         parts = [_unescaped(token[3:-3])]
@@ -223,7 +223,7 @@ class _Reader:
             return _unescaped(token[1:-1])
         if kind == "long":
             return self._long(token)
-        raise IonError(f"{token!r} is no name of a field")
+        raise IonError(f"{token!r} is not a name of a field")
 
 
 _WORDS: Final[dict[str, bool | None]] = {"null": None, "true": True, "false": False}
@@ -234,7 +234,7 @@ def _word(token: str) -> bool | None:
         return _WORDS[token]
     if token.startswith("null."):
         return None
-    raise IonError(f"{token} is no value of DynamoDB", is_ion=True)
+    raise IonError(f"{token} is not a value of DynamoDB", is_ion=True)
 
 
 def _number(token: str) -> Number:
@@ -248,12 +248,12 @@ def _number(token: str) -> Number:
 
 
 _EXPONENT: Final = {ord("d"): "E", ord("D"): "E", ord("E"): "e"}
-_NO_DECIMAL: Final = "{} is no number of DynamoDB, which takes decimals only, such as 1. and 2d3"
+_NO_DECIMAL: Final = "{} is not a number of DynamoDB, which takes decimals only, such as 1. and 2d3"
 
 
 def _blob(content: str) -> Blob:
     if '"' in content or "'" in content:
-        raise IonError("a clob is no value of DynamoDB", is_ion=True)
+        raise IonError("a clob is not a value of DynamoDB", is_ion=True)
     return Blob("".join(content.split()))
 
 
@@ -282,5 +282,5 @@ def _escape(matched: re.Match[str]) -> str:
             raise IonError(f"there is no character {matched.group()}")
         return chr(number)
     if plain not in _PLAIN:
-        raise IonError(f"{matched.group()!r} is no escape")
+        raise IonError(f"{matched.group()!r} is not an escape")
     return _PLAIN[plain]

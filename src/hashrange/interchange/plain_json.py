@@ -140,13 +140,13 @@ def typed(value: Any) -> dict[str, Any]:
             return {"L": [typed(content) for content in value]}
         case set() | frozenset():
             return _set(value)
-    raise NoItem(f"{value!r} is no value of an attribute: DynamoDB has no {type(value).__name__}")
+    raise NoItem(f"{value!r} is not a value of an attribute: DynamoDB has no {type(value).__name__}")
 
 
 def _set(values: set[Any] | frozenset[Any]) -> dict[str, Any]:
     members = [typed(value) for value in values]
     kinds = {kind for member in members for kind in member}
     if len(kinds) != 1 or not kinds <= {"S", "N", "B"}:
-        raise NoItem(f"{values!r} is no set: its members are texts, or numbers, or bytes")
+        raise NoItem(f"{values!r} is not a set: its members are texts, or numbers, or bytes")
     (kind,) = kinds
     return {f"{kind}S": sorted(member[kind] for member in members)}

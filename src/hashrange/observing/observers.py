@@ -40,7 +40,7 @@ class Observers:
     bills, for an observer. `heads`: whether more is read of the heads of requests than names the caller: the
     attempt number that the SDK sends, for observers, and what the `gate` reads.
 
-    Whoever only looks on must not change what a request does: `failing` has the latest error of each observer
+An observer must not change what a request does: `failing` has the latest error of each observer
     that has failed, and `failures` counts these errors.
     """
 

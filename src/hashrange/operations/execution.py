@@ -1,6 +1,6 @@
 """One request to a database, from its parameters to its outcome.
 
-Whoever asks makes an `Execution`, or a subclass that overrides `encode` and `done`, as the server does: so a
+The caller makes an `Execution`, or a subclass that overrides `encode` and `done`, as the server does: so a
 request is one object from the parser to the answer. `Database` prepares it, and gives `run` and `finish` to
 the engine.
 
@@ -118,7 +118,7 @@ class Execution:
             self.tell(None, self.owner.told(self, error))
 
     def tell(self, answer: Any, error: Exception | None) -> None:
-        """Tell the outcome to the observers of the request, if there are any, and to whoever asked."""
+        """Tell the outcome to the observers of the request, if there are any, and to the caller."""
         if self.observed is None:
             self.done(answer, error)
         else:

@@ -1,7 +1,7 @@
 """The targets of a request: the tables, indexes and items that it names, member by member.
 
 `faults` matches its rules with the targets of a request that has been checked: it has its shape, and its
-values are in normal form (`targets`). Whoever looks at requests that have not been checked, or have been
+values are in normal form (`targets`). Code that looks at requests that have not been checked, or have been
 refused, takes `targets_of_any`. Refuses to know who asks.
 """
 

@@ -26,7 +26,7 @@ def pieces(answer: Any) -> list[bytes]:
 
 
 def _add(value: Any, levels: int, parts: list[bytes]) -> None:
-    """Add the pieces of a value, whose members are encoded one by one on so many levels."""
+    """Add the pieces of a value, whose members are encoded one by one on this many levels."""
     if levels and value and type(value) is dict:
         sign = b"{"
         for name, member in value.items():

@@ -54,7 +54,7 @@ def _decode(body: bytes | bytearray, form: int, content: bytearray, bytes_max: i
             if decoder.eof:
                 members += 1
                 if form == _FORMS[b"deflate"] or members > MEMBERS_MAX:
-                    raise ValueError("something stands behind the encoded body")
+                    raise ValueError("there is more after the encoded body")
                 decoder = zlib.decompressobj(form)
             content += decoder.decompress(left, WINDOW_BYTES)
             if len(content) > bytes_max:

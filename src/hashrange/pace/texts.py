@@ -8,8 +8,8 @@ few milliseconds.
 
 It returns the values that `orjson.loads` returns, and refuses the texts that `orjson.loads` refuses, with two
 exceptions, which no valid request meets: a large text may be nested less deep, and of an array or object with
-more members than `MEMBERS_MAX` it keeps about so many. It is not compiled on purpose, because the interpreter
-lets other threads run between any two steps.
+more members than `MEMBERS_MAX` it keeps about that many. It is not compiled on purpose, because the
+interpreter lets other threads run between any two steps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hashrange.pace import turns
 
 WINDOW_BYTES: Final = 64 * 1024
 MEMBERS_MAX: Final = 256 * 1024
-"""No item has so many members, since each takes two bytes at least. To free millions takes long."""
+"""No item has this many members, since each takes two bytes at least. To free millions takes long."""
 DEPTH_MAX: Final = 80
 """A valid request is nested 72 levels deep at most: an item's 32 levels of maps or lists are two each."""
 
@@ -63,7 +63,7 @@ def loads(text: bytes | bytearray) -> Any:
         return orjson.loads(text)
     value, end = _value(text, 0, DEPTH_MAX + 1)
     if _after_spaces(text, end) < len(text):
-        raise ValueError("something stands behind the value")
+        raise ValueError("there is more after the value")
     return value
 
 

@@ -41,7 +41,7 @@ _SLICE_SECONDS: Final = 0.004
 LOCK_SECONDS_MAX: Final = 0.01
 STEPS: Final = 16
 STEPS_TOGETHER: Final = 20_000
-"""Work of so many steps that no `point` can divide is not begun on the event loop; it takes about 2 ms."""
+"""Work of this many steps that no `point` can divide is not begun on the event loop; it takes about 2 ms."""
 BUSY_TURN_SECONDS: Final = 0.002
 """How long a body may keep the event loop while long work of others runs on threads."""
 WITHOUT_END: Final = float("inf")
@@ -158,7 +158,7 @@ def step() -> None:
 
 
 def before(steps: int) -> None:
-    """Announce a piece of work of so many steps of about 0.1 us, in which no `point` can be.
+    """Announce a piece of work of this many steps of about 0.1 us, in which no `point` can be.
 
     Raises `TurnOver` before a long piece, if the calling thread has a turn; otherwise does what `point` does.
     """

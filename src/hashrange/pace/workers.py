@@ -1,7 +1,7 @@
 """Threads for work that takes too long for the event loop.
 
 There are few threads, because Python code runs on one core at a time: the threads keep the event loop free,
-and make nothing faster. Work starts in the order in which it came. The caller sees to it that one client
+and make nothing faster. Work starts in the order in which it came. The caller ensures that one client
 does not submit all the work. The threads are started with the first piece of work, so a program without long
 work has none. Beside them are `call_now`, `call_later` and `hold_up`, for programs without an event loop.
 
@@ -80,7 +80,7 @@ def call_now(callback: Callable[[], None]) -> None:
 
 
 def call_later(seconds: float, callback: Callable[[], None]) -> object:
-    """Call `callback` on a thread of its own when so many seconds have passed."""
+    """Call `callback` on a thread of its own when this many seconds have passed."""
     timer = threading.Timer(seconds, callback)
     timer.daemon = True
     timer.start()

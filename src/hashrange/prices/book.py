@@ -111,7 +111,7 @@ def _parsed(text: str, origin: str) -> Book:
 
 def _region(where: str, code: str, given: Any, sources: Mapping[str, Any]) -> Region:
     if not isinstance(given, dict):
-        raise WrongPrices(f"{where} is no table; write [regions.{code}].")
+        raise WrongPrices(f"{where} is not a table; write [regions.{code}].")
     rest = dict(given)
     name, named = rest.pop("name", code), rest.pop("sources", [])
     infrequent, reserved = rest.pop(_INFREQUENT, {}), rest.pop("reserved", {})

@@ -28,7 +28,7 @@ class Money:
 
 
 def priced(rates: Rates, rate: str, units: float | Decimal) -> Money:
-    """What so many units cost."""
+    """What this many units cost."""
     if not units:
         return Money()
     cost = rates.cost(rate, units)

@@ -56,7 +56,7 @@ class Rates:
         return self.prices.get(rate)
 
     def cost(self, rate: str, units: float | Decimal) -> Decimal | None:
-        """What so many units cost, exactly; None if the price is not known."""
+        """What this many units cost, exactly; None if the price is not known."""
         price = self.prices.get(rate)
         if price is None:
             return None

@@ -2,8 +2,8 @@
 
 Operators send SIGHUP to let a server read its files again, as they do with PostgreSQL and nginx. The kernel
 and shells send it too when a terminal is closed: then the server that was started there has to end, after it
-has finished its requests. The two are told apart by the controlling terminal, which a process no longer has
-when the terminal has been closed. A server that was started by `nohup` is not ended so.
+has finished its requests. The two are distinguished by the controlling terminal, which a process no longer
+has when the terminal has been closed. A server that was started by `nohup` is not ended so.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Connection(asyncio.Protocol):
             return
         plane.connections.add(self)
         if plane.wire.identifies:
-            # Policies may have conditions on it. (the address of a Unix socket is no tuple)
+            # Policies may have conditions on it. (the address of a Unix socket is not a tuple)
             peer = transport.get_extra_info("peername")
             self._source = str(peer[0]).encode() if isinstance(peer, tuple) else b""
         self._parser = httptools.HttpRequestParser(self)

@@ -173,7 +173,8 @@ class Listener:
     def _full(self) -> bool:
         guests = self._guests
         if guests.certificates is not None:
-            # Handshakes have a limit of their own; many that end together may exceed this one by so many.
+            # Handshakes have a limit of their own; many that end together may exceed this limit by their
+            # number.
             return guests.connections() >= guests.connections_max
         return guests.connections() + len(self._connecting) >= guests.connections_max
 

@@ -78,8 +78,9 @@ boto3.client("dynamodb", endpoint_url="{endpoint}", region_name="us-east-1",
 {admin}
 <h2>Documentation</h2>
 <p><code>hashrange --help</code> lists the commands, <code>hashrange serve --help</code> the settings, and
-<code>hashrange doctor</code> looks whether all is well. The guides are in the folder <code>docs</code> of the
-sources: <code>five-minutes.md</code>, <code>settings.md</code>, <code>testing.md</code>,
+<code>hashrange doctor</code> checks the installation and the server. The guides are in the folder
+<code>docs</code> of the sources: <code>five-minutes.md</code>, <code>settings.md</code>,
+<code>testing.md</code>,
 <code>compatibility.md</code> and others; <code>make site</code> makes a site of them.</p>
 </main>
 </body>

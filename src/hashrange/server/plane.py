@@ -125,7 +125,7 @@ class Plane:
     on a clock that only requests advance (`_worked_seconds`): it waits `PATIENCE` times as long as its
     requests take. Connections continue in the order of these dates. So connections with equal requests
     continue in the order in which they arrived, and a connection with small requests goes before connections
-    with large ones, but does not hold them up for ever.
+    with large ones, but does not hold them up forever.
 
     The time of a connection's requests (`Share.cost`) is the shorter time of the last two, and at most twice
     its previous value: if something else delayed a request of 10 microseconds by 10 ms, its connection should

@@ -64,9 +64,7 @@ class Sweeper:
         await asyncio.wait([self._task], timeout=seconds_max)
         if not self._task.done():
             self._task.cancel()
-            _log.warning(
-                "background work that still waits is abandoned", extra={"fields": {"work": self._name}}
-            )
+            _log.warning("pending background work is abandoned", extra={"fields": {"work": self._name}})
         self._given.put(None)
 
     def _aside(self, work: Callable[[], Any]) -> asyncio.Future[Any]:

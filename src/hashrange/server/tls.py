@@ -71,7 +71,7 @@ class Certificates:
         except CertificateError as error:
             _log.error("the new certificate is not used", extra={"fields": {**fields, "why": str(error)}})
         else:
-            _log.info("new connections get the new certificate", extra={"fields": fields})
+            _log.info("new connections use the new certificate", extra={"fields": fields})
 
     def _stamp(self) -> Stamp:
         """By what a change of the files is noticed. A file that is missing has no stamp."""
@@ -97,7 +97,7 @@ def _context(certificate: Path, key: Path) -> ssl.SSLContext:
 
     for path in (certificate, key):
         try:
-            # Reading a named pipe would stop the event loop for ever.
+            # Reading a named pipe would stop the event loop forever.
             regular.read(path, _FILE_BYTES_MAX)
         except OSError as error:
             raise CertificateError(f"{path} cannot be read: {error.strerror}.") from error

@@ -37,7 +37,7 @@ def parse_lag(text: str) -> Lag:
     except ValueError:
         match = None
     if match is None:
-        raise ValueError(f"{text!r} is not a lag of reads, as 2s, 0.5s and '2s seed=7 monotonic' are.")
+        raise ValueError(f"{text!r} is not a lag of reads, such as 2s, 0.5s or '2s seed=7 monotonic'.")
     return Lag(seconds, match[2] or "", match[3] is not None)
 
 
@@ -98,9 +98,9 @@ class Settings:
         publish this time.
     eventual_reads: let reads lag: `2s` lets reads without ConsistentRead, of tables and of indexes, show what
         was two seconds ago, so that a program that reads its own writes fails every time. With `2s seed=7`
-        each read draws its lag from 0 to 2 seconds; with `2s seed=7 monotonic` no caller sees an older state
-        than before.
-    words: the region or wave whose words errors have; docs/compatibility.md lists the waves of the service's
+        each read has a random lag of up to 2 seconds; with `2s seed=7 monotonic` no caller sees an older
+        state than before.
+    words: the region or wave whose error texts to use; docs/compatibility.md lists the waves of the service's
         changes. Programs that compare texts may need the words of the region that they run in.
     """
 

@@ -85,7 +85,7 @@ def newer(name: str) -> frozenset[str]:
     regions = WAVES[name].regions if name in WAVES else frozenset((name,))
     rows = [wave for wave in WAVES.values() if regions <= wave.regions]
     if not rows:
-        raise ValueError(f"{name!r} is no wave of the service's words, nor a region of one. {_listed()}")
+        raise ValueError(f"{name!r} is neither a wave of the service's words nor a region. {_listed()}")
     return frozenset[str]().union(*(wave.newer for wave in rows))
 
 

@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     "read units", "write units", "requests", "scans", "read", "returned", "retries", "errors",
 )  # fmt: skip
 _LINES_MAX: Final = 500
-"""The most lines of one test that are told apart."""
+"""The most lines of one test that are kept apart."""
 _RUNS: Final = 1_000_000
 
 _BILLED: Final = ("read_requests", "write_requests", "vector_writes", "vector_searches")

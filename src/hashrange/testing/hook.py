@@ -225,7 +225,7 @@ def _refusing(scope: Scope) -> type:
             return
         raise RequestStopped(
             f"{event_name.removeprefix('before-call.')}: this client was made in a block of hashrange.local "
-            'that has ended, and afterwards="refuse" keeps it from reaching AWS. Make the client anew, or '
+            'that has ended, and afterwards="refuse" keeps it from reaching AWS. Make the client again, or '
             "use it in a block."
         )
 

@@ -209,9 +209,9 @@ def _declare(database: LocalDatabase, request: pytest.FixtureRequest, *arguments
         paths = [tables] if isinstance(tables, str | Path) else tables
         if not isinstance(paths, list | tuple) or not all(isinstance(path, str | Path) for path in paths):
             raise DeclarationError(
-                f"{tables!r} is no file, and no list of files; write tables='template.yaml'. A mark declares "
-                "a single table by its name and key, as in @pytest.mark.dynamodb('orders', 'pk'), and a test "
-                "may have several marks."
+                f"{tables!r} is neither a file nor a list of files; write tables='template.yaml'. A mark "
+                "declares a single table by its name and key: @pytest.mark.dynamodb('orders', 'pk'). "
+                "A test may have several marks."
             )
         parameters = named.pop("parameters", None)
         database.create_tables(*[_located(request, path) for path in paths], parameters=parameters)

@@ -22,7 +22,7 @@ _REAL_SECONDS_MAX: Final = 0.001
 
 
 def _is_our_own() -> bool:
-    """Whether a thread of a server sleeps, which is no part of the program."""
+    """Whether a thread of a server sleeps, which is not part of the program."""
     return threading.current_thread().name.startswith("hashrange")
 
 

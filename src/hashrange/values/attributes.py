@@ -44,7 +44,7 @@ _JOINED_CHARS_MAX: Final = 4_096
 """A longer text is measured by itself."""
 
 _NAME_CHARS_SURE: Final = ATTRIBUTE_NAME_BYTES_MAX // 4
-"""A name of so many characters is not too long, whatever they are."""
+"""A name of this many characters is not too long, whatever the characters are."""
 
 KINDS: Final = frozenset(("S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"))
 

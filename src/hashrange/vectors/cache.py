@@ -36,13 +36,14 @@ from hashrange.vectors.nearest import Match, nearest
 _PART_BYTES: Final = 16 * 1024 * 1024
 _ENTRIES_AT_ONCE: Final = 256
 _GROWN_AT_ONCE: Final = 16
-"""So many vectors are added to a graph while searches of its index wait, which are some 20 milliseconds."""
+"""This many vectors are added to a graph while searches of its index wait: about 20 milliseconds."""
 
 _LOCK_SECONDS_MAX: Final = 0.5
 """A search that waits longer for others on its index reads the entries itself."""
 
 _DOUBTS_MAX: Final = 10
-"""After so many searches whose entries are not those of the log, as after damage, an index is read anew."""
+"""After this many searches whose entries are not those of the log, as after damage, an index is read
+again."""
 
 
 class Search(NamedTuple):

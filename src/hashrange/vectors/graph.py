@@ -51,7 +51,7 @@ def is_installed() -> bool:
 
 
 def bytes_of(vector: Vector, count: int) -> int:
-    """About how many bytes of memory a graph of so many vectors takes."""
+    """About how many bytes of memory a graph of this many vectors takes."""
     return count * (2 * vector.dimensions + _LINKS_BYTES + _MAPS_BYTES)
 
 

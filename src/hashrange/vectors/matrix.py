@@ -208,7 +208,7 @@ class Matrix:
         return bool(self.graph.waiting)
 
     def is_worn(self) -> bool:
-        """Whether it holds so many contents that no row has any more that it should be made anew."""
+        """Whether so many of its contents belong to no row that it should be rebuilt."""
         return any(len(codes) > 2 * self.count + 1_000 for codes in self._codes)
 
     def _code(self, codes: dict[str, int], content: str) -> int:
@@ -220,7 +220,7 @@ class Matrix:
         return code
 
     def _grow(self, rows: int) -> None:
-        """Make room for so many rows and some more, if there are rows to be copied."""
+        """Make room for this many rows and some more, if there are rows to be copied."""
         rows += self.count // 4
         self.floats = _longer(self.floats, rows)
         self.squares = _longer(self.squares, rows)

@@ -63,7 +63,7 @@ def _built(events: Iterable[Any]) -> Any:
                 made = _object(made, event)
         elif kind == "AliasEvent":
             if event.anchor not in anchored:
-                raise YamlError(f"the alias {event.anchor!r} stands for nothing{_place(event)}")
+                raise YamlError(f"the alias {event.anchor!r} is not defined{_place(event)}")
             made, size = anchored[event.anchor]
             nodes += size
         else:
@@ -83,7 +83,7 @@ def _object(members: list[Any], end: Any) -> dict[str, Any]:
     """The object with these members: names and values in turn."""
     names = members[::2]
     if not all(isinstance(name, str) for name in names):
-        raise YamlError(f"an object has a name that is no text, in the object that ends{_place(end)}")
+        raise YamlError(f"an object has a name that is not a string, in the object that ends{_place(end)}")
     made = dict(zip(names, members[1::2], strict=True))
     if len(made) < len(names):
         twice = Counter(names).most_common(1)[0][0]

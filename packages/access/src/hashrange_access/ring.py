@@ -10,7 +10,7 @@ RING: Final = Ring(
     name="access",
     about="who may do what: signatures, users, keys, policies, the audit log",
     commands={
-        "audit": Command("Check the log of who did what.", "hashrange_access.commands.audit:command"),
+        "audit": Command("Find items in the audit log.", "hashrange_access.commands.audit:command"),
         "key": Command(
             "Make and revoke access keys of a running server.", "hashrange_access.commands.key:command"
         ),

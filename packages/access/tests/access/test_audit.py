@@ -440,7 +440,7 @@ def test_the_hash_of_a_key(tmp_path: Path) -> None:
     assert run("hash", '{"user": {"S": "rosebud"}, "number": {"N": "7"}}').output.strip() == hashed(KEY)
     assert run("hash", '{"user": "rosebud", "number": 7}').output.strip() == hashed(KEY)
     assert "is not JSON" in run("hash", "{").output
-    assert "'5' is no key" in run("hash", "5").output
+    assert "'5' is not a key" in run("hash", "5").output
 
 
 def test_the_server_of_the_command_line(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_keys_of_the_root_user_and_of_a_user_with_a_policy(endpoint: str, tmp_pa
         (["rotate", "AKIANOBODY"], "there is no key AKIANOBODY in the store"),
         (["rotate", "AKIANOBODY", "--grace", "soon"], "'soon' is not a duration"),
         (["delete", "AKIANOBODY", "--yes"], "there is no key AKIANOBODY in the store"),
-        (["delete", "AKIANOBODY"], "There is no terminal to answer it: give --yes"),
+        (["delete", "AKIANOBODY"], "There is no terminal for the answer: give --yes"),
     ],
 )
 def test_what_is_not_possible(endpoint: str, arguments: list[str], text: str) -> None:

@@ -87,7 +87,7 @@ def test_a_server_over_postgres_needs_a_key_file_for_keys(
     options = ["--postgres", postgres_url, "--postgres-schema", postgres.new_schema(), "--auth", "strict"]
     refused = CliRunner().invoke(main, ["serve", "--port", "0", *options])
     assert refused.exit_code == 2
-    assert "nobody has a key, and none can be made" in " ".join(refused.output.split())
+    assert "without one nobody can use the server" in " ".join(refused.output.split())
     monkeypatch.setenv("HASHRANGE_ROOT_ACCESS_KEY_ID", "AKIDROOT")
     monkeypatch.setenv("HASHRANGE_ROOT_SECRET_ACCESS_KEY", "the-secret-of-root")
     with serving(*options) as server:
@@ -95,5 +95,5 @@ def test_a_server_over_postgres_needs_a_key_file_for_keys(
         given = ["key", "create", "--root", "--endpoint-url", server.endpoint]
         result = CliRunner().invoke(main, given)
         assert "over PostgreSQL it needs --key-file" in result.output
-        with pytest.raises(ClientError, match="This server gives no sessions away: over PostgreSQL"):
+        with pytest.raises(ClientError, match="This server issues no sessions: over PostgreSQL"):
             client("sts", server, "AKIDROOT", "the-secret-of-root").get_session_token()

@@ -57,10 +57,10 @@ def test_a_sound_policy_has_no_findings() -> None:
             "StringEquals aws:SourceVpc: no request to Hashrange ever has this key",
         ),
         ({"NotAction": "dynamodb:Scan"}, "Allow with NotAction permits every other action"),
-        ({"Condition": {"StringEquals": {"aws:username": "a*"}}}, "knows no wildcards"),
-        ({"version": "2008-10-17", "Resource": TABLE + "${aws:username}"}, "does not know variables"),
-        ({"on_resource": True, "Principal": "*"}, "permits everybody, also strangers"),
-        ({"on_resource": True, "NotPrincipal": {"AWS": "123456789012"}}, "permits everybody else"),
+        ({"Condition": {"StringEquals": {"aws:username": "a*"}}}, "has no wildcards"),
+        ({"version": "2008-10-17", "Resource": TABLE + "${aws:username}"}, "has no variables"),
+        ({"on_resource": True, "Principal": "*"}, "permits anyone, strangers included"),
+        ({"on_resource": True, "NotPrincipal": {"AWS": "123456789012"}}, "permits anyone else"),
     ],
 )
 def test_a_finding(elements: dict[str, Any], text: str) -> None:

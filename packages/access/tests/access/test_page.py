@@ -28,7 +28,7 @@ def test_the_users_file_is_sound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     Path("users.yaml").write_text(block("yaml"))
     outcome = CliRunner().invoke(main, ["policy", "lint", "users.yaml"])
-    assert (outcome.exit_code, outcome.output) == (0, "1 file without danger.\n")
+    assert (outcome.exit_code, outcome.output) == (0, "1 file without errors or dangers.\n")
 
 
 def test_the_simulated_request_is_explained_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -457,7 +457,7 @@ def test_a_server_without_a_key_file_gives_no_sessions_away() -> None:
     with site(sealing.missing("it needs --key-file")) as server:
         assert refusal(assume, server, "alice", "worker") == (
             "AccessDenied",
-            "This server gives no sessions away: it needs --key-file",
+            "This server issues no sessions: it needs --key-file",
             403,
         )
         client("sts", server.url, "alice").get_caller_identity()

@@ -102,7 +102,7 @@ def test_a_wrong_file_changes_nothing_and_the_log_says_why(
         assert watched.look() == ["AKIDalice"]
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert [record.getMessage() for record in errors] == [
-        "the users stay as they were: the new users file is wrong"
+        "the users are unchanged: the new users file is wrong"
     ]
     watched.path.write_bytes(users("bob"))
     watched.look()
@@ -147,7 +147,7 @@ def test_whatever_goes_wrong_is_logged_and_the_watch_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(watched.watcher, "_load", fails)
         assert watched.look(asked=True) == ["AKIDalice"]
-    assert "the users stay as they were" in caplog.text
+    assert "the users are unchanged" in caplog.text
     looked = threading.Semaphore(0)
 
     def look(directory: Directory, keyring: Keyring, *, asked: bool) -> None:
@@ -182,9 +182,9 @@ def test_only_a_regular_file_of_bounded_size_is_read(
     assert watched.look(asked=True) == ["AKIDalice"]
     whys = [vars(record)["fields"]["why"] for record in caplog.records if record.levelname == "ERROR"]
     assert [why.partition("] ")[2].partition(":")[0] for why in whys] == [
-        "it is a named pipe and no regular file",
-        "it is a named pipe and no regular file",
-        "it is a directory and no regular file",
+        "it is a named pipe, not a regular file",
+        "it is a named pipe, not a regular file",
+        "it is a directory, not a regular file",
         "it has more than 100 bytes",
     ]
 

@@ -1,6 +1,6 @@
 """What of a request a signature covers, read independently of `hashrange_access.signatures`.
 
-Two requests with one meaning are one request to whoever has signed it: a server may take both. `reasons`
+Two requests with one meaning are one request to their signer: a server may take both. `reasons`
 says by which liberties a changed request has the meaning of the genuine one. The reading is naive: bytes,
 loops and no regular expressions.
 

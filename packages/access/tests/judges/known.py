@@ -151,7 +151,7 @@ _READINGS: Final[dict[str, Callable[[Case], Case]]] = {
     "ForAnyValue with IfExists needs the key there": _without_existence,
     # "NotPrincipal": the account has to be listed as well as its user; and a principal with a permissions
     # boundary is always denied.
-    "NotPrincipal spares whoever is listed in part there": _with_spared_accounts,
+    "NotPrincipal spares principals that are listed in part there": _with_spared_accounts,
     # "Policy evaluation logic": a grant to a session by its ARN, and one to everybody, is not limited by an
     # implicit deny of a session policy.
     "session policies limit grants to a session and to everybody there": _with_limiting_session,

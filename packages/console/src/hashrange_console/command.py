@@ -12,7 +12,7 @@ from hashrange.cli.remote.asking import Plane, ask, plane_options
 def command(plane: Plane) -> None:
     """Print a link to the web console of a running server.
 
-    The link works once: the browser that opens it may use the console for a day, if it uses it.
+    The link works once. The browser that opens it stays logged in for a day, or until eight hours of no use.
     """
     made = ask(plane, "/v1/console-link", "link", "hashrange serve", {})
     click.echo(f"{plane.url}{made['link']}")

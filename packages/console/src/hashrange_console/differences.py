@@ -58,7 +58,7 @@ class Difference:
 
     @property
     def members(self) -> tuple[list[Cell | None], list[Cell | None]]:
-        """The members of a set that were removed and added; none where this is no change of a set."""
+        """The members of a set that were removed and added; none where this is not a change of a set."""
         if not self.before or not self.after:
             return [], []
         kind = next(iter(self.before))

@@ -60,7 +60,7 @@ class Entry:
     def link(
         self, *, read_only: bool = False, is_admin: bool = False, counts: Callable[[], bool] = _always
     ) -> str:
-        """A new token for a link. `read_only`: whoever uses it may change nothing. `is_admin`: also what only
+        """A new token for a link. `read_only`: its user may change nothing. `is_admin`: also what only
         administrators may do. `counts`: whether the key that asks for the link still counts."""
         return self._new(self._links, _READ_ONLY if read_only else "", counts, is_admin)
 

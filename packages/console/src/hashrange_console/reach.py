@@ -120,7 +120,7 @@ class View:
     async def read(self, operation: str, sent: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request that only reads. Raises `Refused`."""
         if data.writes(operation, sent):
-            raise Refused("This page only reads.")
+            raise Refused("This page is read-only.")
         return await self.do(operation, sent)
 
     async def change(self, operation: str, sent: dict[str, Any]) -> dict[str, Any]:

@@ -168,5 +168,5 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/console/static/{stamp}/{name:path}", "Style sheets and scripts.", _static, role=NOBODY),
     *[_endpoint(part) for package in (tables, items, ask, entities, live, past) for part in package.PARTS],
     *[_endpoint(part) for pages in of_rings() for part in pages.parts],
-    Endpoint("GET", "/console/{rest:path}", "Says that there is no such page.", shown(_unknown), role=NOBODY),
+    Endpoint("GET", "/console/{rest:path}", "An answer for an unknown page.", shown(_unknown), role=NOBODY),
 )

@@ -204,7 +204,7 @@ def _parted(value: Value) -> tuple[str, Any]:
 
 
 def _short(value: Value, characters_max: int) -> str:
-    """The beginning of a value as text, of about so many characters."""
+    """The beginning of a value as text, of about this many characters."""
     kind, inner = _parted(value)
     match kind:
         case "S":

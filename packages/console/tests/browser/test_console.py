@@ -174,7 +174,7 @@ def test_a_new_item_and_a_statement(browsers: Browsers) -> None:
         page.get_by_role("button", name="Save").click()
         page.wait_for_url("**/item?key=**")
         assert database.execute("Scan", {"TableName": "empty"})["Count"] == 1
-        # The past of this table is not kept, so the browser brings back what it showed.
+        # This table has no point-in-time recovery, so the browser brings back what it showed.
         page.get_by_role("button", name="Undo").click()
         page.wait_for_url("**/console/t/empty")
         assert database.execute("Scan", {"TableName": "empty"})["Count"] == 0
@@ -214,7 +214,7 @@ def test_a_request_is_built_planned_run_and_saved(browsers: Browsers) -> None:
         page.get_by_text("Query: 3 of 3 items read").wait_for()
         page.get_by_role("button", name="Delete three to five").click()
         page.get_by_role("button", name="Delete the query").click()
-        page.get_by_text("There are none yet").wait_for()
+        page.get_by_text("There are no saved queries yet").wait_for()
 
 
 def test_long_items_are_found_and_entities_corrected(browsers: Browsers) -> None:
@@ -433,7 +433,8 @@ def test_what_programs_ask_is_recorded(browsers: Browsers) -> None:
         page.get_by_text("No program has used this table since").wait_for()
         database.execute("Scan", {"TableName": "orders"})
         page.get_by_role("link", name="Access patterns").click()
-        page.get_by_role("region", name="What programs ask").get_by_role("link", name="Scan").wait_for()
+        recorded = page.get_by_role("region", name="Recorded access patterns")
+        recorded.get_by_role("link", name="Scan").wait_for()
         page.get_by_role("button", name="Stop the recording").press("Enter")
         page.get_by_role("button", name="Record from now on").wait_for()
 
@@ -506,7 +507,7 @@ def test_items_are_brought_back_from_the_past_by_keyboard(browsers: Browsers) ->
         box = page.get_by_role("checkbox", name=f"Choose a {DIGITS}")
         box.wait_for()
         page.get_by_role("button", name="Choose all").press("Enter")
-        page.get_by_role("button", name="Bring back…").press("Enter")
+        page.get_by_role("button", name="Restore…").press("Enter")
         page.get_by_text("1 would be written back, 0 deleted").wait_for()
         assert stored(database) is None
         with page.expect_navigation():

@@ -110,7 +110,7 @@ def _sees_changes_as_they_come(hand: Hand) -> None:
 def _brings_an_item_back(hand: Hand) -> None:
     hand.click("link", "Past")
     hand.click("checkbox", "Choose live 1")
-    hand.click("button", "Bring back…")
+    hand.click("button", "Restore…")
     with hand.page.expect_navigation():
         hand.click("button", "Bring back", hand.page.get_by_role("dialog"))
 

@@ -112,7 +112,7 @@ def test_the_form_keeps_what_was_given(orders: Database, browser: Browser) -> No
         (_path(("a", "=", "N", "")), "Give a number"),
         (_path(("a", "=", "N", "x"), run="1"), "cannot be converted to a numeric value"),
         (_path(("a", "between", "S", "b", "a"), run="1"), "upper bound"),
-        (_path(("a..b", "=", "S", "")), "is no attribute"),
+        (_path(("a..b", "=", "S", "")), "is not an attribute"),
         (_path(("pk", "=", "S", "a"), source="other"), "There is no index other"),
         (_path(("pk", "=", "S", "a"), run="1", start="x"), "not a key"),
     ],

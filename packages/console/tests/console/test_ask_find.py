@@ -95,7 +95,7 @@ def test_a_word_leads_to_the_partition_that_has_it(orders: Database, browser: Br
         ('{"pk": {"B": "%"}}', "base64"),
         ("{'pk': '\\ud800'}", "surrogates"),
         ("{'pk': " + "[" * 90 + "]" * 90 + "}", "No table has a key"),
-        ("{'s': {1, 'x'}}", "is no set"),
+        ("{'s': {1, 'x'}}", "is not a set"),
         ("{'s': {(1, 2)}}", "members of a set"),
         ("arn:aws:dynamodb:us-east-1:000000000000:table/other", "none of this name"),
     ],

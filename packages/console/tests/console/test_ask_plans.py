@@ -245,9 +245,9 @@ def test_a_plan_says_why() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("", "=", "S", "x"), "is no attribute"),
-        (("[0]", "=", "S", "x"), "is no attribute"),
-        (("a..b", "=", "S", "x"), "is no attribute"),
+        (("", "=", "S", "x"), "is not an attribute"),
+        (("[0]", "=", "S", "x"), "is not an attribute"),
+        (("a..b", "=", "S", "x"), "is not an attribute"),
         (("a", "drop", "S", "x"), "is not a condition"),
         (("a", "=", "Q", "x"), "is not a condition"),
         (("a", "=", "N", " "), "a: Give a number"),

@@ -41,7 +41,7 @@ def test_a_query_is_saved_for_all_browsers_renamed_and_deleted(orders: Database)
         assert _save(browser, "renamed", "/console/ask?tab=partiql&statement=SELECT")[0] == 400
         for _ in range(2):
             assert browser.post("/console/saved/delete", {"name": "renamed"}) == (200, {})
-        assert "There are none yet" in browser.ask("/console/ask")[1]
+        assert "There are no saved queries yet" in browser.ask("/console/ask")[1]
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_saved_queries_on_postgres_are_those_of_all_servers(postgres_url: str) -
         assert _save(browsers[1], "mine")[0] == 400
         assert "mine" in browsers[1].ask("/console/ask")[1]
         assert browsers[1].post("/console/saved/delete", {"name": "mine"})[0] == 200
-        assert "There are none yet" in browsers[0].ask("/console/ask")[1]
+        assert "There are no saved queries yet" in browsers[0].ask("/console/ask")[1]

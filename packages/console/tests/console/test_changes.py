@@ -36,7 +36,7 @@ def test_an_edit_that_changes_nothing_is_byte_for_byte_what_was_stored(
     assert fields["edited"] == fields["shown"]
     saved = {"table": "orders", "edited": fields["edited"], "shown": fields["shown"]}
     status, answer = browser.post("/console/save", saved)
-    assert (status, "nothing to save" in answer["error"]) == (400, True)
+    assert (status, "no changes to save" in answer["error"]) == (400, True)
     # The same text makes the same item again, in another place.
     item = orjson.loads(fields["edited"]) | {"pk": {"S": "copy"}}
     status, answer = browser.post("/console/save", {"table": "orders", "edited": orjson.dumps(item).decode()})

@@ -130,7 +130,7 @@ def test_the_builder_offers_the_key_of_the_chosen_index(games: Database, browser
     wanted = [("league", "S"), ("region", "S"), ("year", "N"), ("round", "S"), ("score", "N"), ("", "S")]
     assert rows_of(page) == wanted
     assert "reads all of" in said(page)
-    # Whatever is left empty is no condition; what is given comes in the order of the key.
+    # Whatever is left empty is not a condition; what is given comes in the order of the key.
     region, league = ("region", "=", "S", "eu"), ("league", "=", "S", "a")
     given = (region, ("note", "=", "S", ""), league, ("year", "=", "N", ""))
     page = browser.ask(builder(*given, table="games", source="by-place", run="1"))[1]

@@ -88,7 +88,7 @@ def test_an_update_makes_the_item_what_it_was_edited_to(
         try:
             request = update("orders", ["pk", "sk"], before, after)
         except Refused as error:
-            assert "Nothing was changed" in str(error)
+            assert "no changes to save" in str(error)
             return
         database.execute("UpdateItem", copy(request))
         now = stored(database, key)
@@ -195,7 +195,7 @@ SHOWN = {
                 }
             },
         ),
-        ('"n": {"a": 1, "\\u0061": 2}', "n.a: this name stands twice"),
+        ('"n": {"a": 1, "\\u0061": 2}', "n.a: this name occurs twice"),
         ('"n": ' + "[" * 300 + "]" * 300, "nested too deeply"),
     ],
 )
@@ -214,7 +214,7 @@ def test_plain_json_keeps_the_types_that_it_cannot_say(edited: str, becomes: Any
     [
         (
             '[{"kind": "S", "name": "a"}, {"kind": "N", "name": "a", "text": "1"}]',
-            "a: this name stands twice",
+            "a: this name occurs twice",
         ),
         ('[{"kind": "S", "text": "a"}]', "has no name"),
         ('[{"kind": "N", "name": "a", "text": "one"}]', "a: "),
@@ -244,11 +244,11 @@ def test_a_wrong_form_says_where_it_is_wrong(
 def test_a_name_that_stands_twice_is_refused(orders: Database, browser: Browser) -> None:
     edited = '{"pk": {"S": "n"}, "a": {"M": {"b": {"S": "}"}, "c": {"S": "\\"b\\":"}, "b": {"N": "1"}}}}'
     status, answer = browser.post("/console/save", {"table": "orders", "edited": edited})
-    assert (status, "a.M.b: this name stands twice" in answer["error"]) == (400, True)
+    assert (status, "a.M.b: this name occurs twice" in answer["error"]) == (400, True)
     status, answer = browser.post(
         "/console/save", {"table": "orders", "edited": '{"pk": {"S": "n"}, "pk": {"S": "m"}}'}
     )
-    assert (status, "pk: this name stands twice" in answer["error"]) == (400, True)
+    assert (status, "pk: this name occurs twice" in answer["error"]) == (400, True)
 
 
 def test_differences_are_named_by_their_paths() -> None:

@@ -18,7 +18,7 @@ from hashrange_console.live import faults
 
 
 def test_a_rule_is_added_counted_and_removed(orders: Database, browser: Browser) -> None:
-    assert "No fault rule is in force" in browser.ask("/console/faults")[1]
+    assert "There are no fault rules." in browser.ask("/console/faults")[1]
     rule = {"effect": "throttle", "operations": "Query, Scan", "table": "orders"}
     rule |= {"percent": "10 %", "times": "2"}
     assert browser.post("/console/faults/add", rule) == (200, {"href": "/console/faults"})
@@ -40,7 +40,7 @@ def test_a_rule_is_added_counted_and_removed(orders: Database, browser: Browser)
         ({"effect": "explode"}, "There is no effect 'explode'"),
         ({"effect": "latency"}, "latency needs seconds"),
         ({"effect": "throttle", "operations": "PutItm"}, "did you mean PutItem?"),
-        ({"effect": "throttle", "percent": "many"}, "'many' is not a number of percent"),
+        ({"effect": "throttle", "percent": "many"}, "'many' is not a percentage"),
         ({"effect": "throttle", "percent": "0"}, "is not above 0"),
         ({"effect": "throttle", "times": "-1"}, "times is 1 or more"),
         ({"effect": "throttle", "options": "'"}, "The options are wrong"),

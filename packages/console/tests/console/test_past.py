@@ -70,7 +70,7 @@ def test_the_items_as_of_a_moment(old: tuple[Database, Browser]) -> None:
     assert "{y: old}" in said(page)
     assert KEY["sk"]["N"] in page
     [href, *_] = re.findall(r'href="(/console/t/orders/item[^"]+)"', page)
-    assert "as it was at 2026-01-01T00:05:00.000Z" in said(browser.ask(href.replace("&amp;", "&"))[1])
+    assert "as of 2026-01-01T00:05:00.000Z" in said(browser.ask(href.replace("&amp;", "&"))[1])
 
 
 @pytest.mark.parametrize("query", ["at=soon", "at=1970-01-01", "at=now&until=1970-01-01", "at=now&next=x",
@@ -84,7 +84,7 @@ def test_a_wrong_moment_says_why(old: tuple[Database, Browser], query: str) -> N
     assert typed == "now" or f'name="at" value="{typed}"' in page
     grid = old[1].ask(f"/console/t/orders?at={typed}")[1]
     assert typed == "now" or f'name="at" value="{typed}"' in grid
-    assert "as it was at" not in grid or typed == "now"
+    assert "This is the table as of" not in grid or typed == "now"
 
 
 def test_a_table_without_recovery_offers_it(database: Database, browser: Browser) -> None:
@@ -142,5 +142,5 @@ def test_a_slider_goes_over_the_versions_of_an_item(old: tuple[Database, Browser
     _, page = browser.ask(f"/console/t/orders/item?key={key}&view=history")
     assert 'min="1767225600.000" max="1767226200.000"' in page
     assert page.count("<option value=") == 3
-    assert "as it was at" in said(browser.ask(f"/console/t/orders/item?key={key}&at=1767225700.250")[1])
+    assert "as of" in said(browser.ask(f"/console/t/orders/item?key={key}&at=1767225700.250")[1])
     assert 'type="range"' in browser.ask(ITEM + "&view=history")[1]

@@ -1,4 +1,4 @@
-"""What programs ask of a table, as the console records it from when somebody starts it."""
+"""Recorded access patterns of a table, as the console records it from when somebody starts it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = "/console/t/orders/entities?view=access"
 def rows(browser: Browser) -> list[str]:
     """The recorded uses, each as a line of text without its time."""
     page = browser.ask(PAGE)[1]
-    part = page.partition('aria-label="What programs ask"')[2].partition("</table>")[0]
+    part = page.partition('aria-label="Recorded access patterns"')[2].partition("</table>")[0]
     cells = [row.replace("</td>", " ").replace("</th>", " ") for row in part.split("<tr>")[2:]]
     lines = [" ".join(parsed(row).text.split()) for row in cells]
     return [re.sub(r" \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", "", line) for line in lines]
@@ -38,7 +38,7 @@ def query(database: Database, condition: str, index: str = "", **values: str) ->
 
 def test_nothing_is_recorded_until_somebody_wants_it(orders: Database, browser: Browser) -> None:
     page = browser.ask(PAGE)[1]
-    assert "The server does not record it" in parsed(page).text
+    assert "Recording is off" in parsed(page).text
     watched = [orders.observers.active]
     for on in (True, False):
         record(browser, on=on)

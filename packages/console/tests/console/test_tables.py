@@ -214,7 +214,7 @@ def test_a_table_that_is_being_made_has_a_definition() -> None:
             browser.post("/console/create-table", CHANGES["/console/create-table"])
             text = said(browser, "/console/t/made/about")
             assert "creating" in text
-            assert "this page follows it" in text
+            assert "This page follows a change" in text
 
 
 def test_a_new_table_is_made_as_its_code_says(database: Database, browser: Browser) -> None:

@@ -122,7 +122,7 @@ class Outcomes:
             self._all.set()
 
     def has(self, outcomes: int) -> bool:
-        """Whether so many have come."""
+        """Whether this many have come."""
         return len(self.results) + len(self.errors) >= outcomes
 
     def wait_a_moment(self, seconds: float) -> None:

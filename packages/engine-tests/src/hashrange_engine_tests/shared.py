@@ -18,8 +18,8 @@ from hashrange_engine_tests.transactions import stamped, stamps_of
 
 
 def check_what_was_read_of_a_log_never_changes(opener: Opener) -> None:
-    """Whoever has seen a record of a log never sees a new one with a lower number, whichever commit ends
-    first, and whether it fails."""
+    """A reader that has seen a record of a log never sees a new one with a lower number, whichever commit
+    ends first, and whether it fails."""
     with opened(opener) as first, opened(opener) as other:
 
         def append(txn: Transaction, *values: bytes) -> None:
@@ -84,7 +84,7 @@ def check_stamps_of_logs_under_way_never_decrease(opener: Opener) -> None:
 
 
 def check_what_is_kept_up_to_a_stamp_never_changes(opener: Opener) -> None:
-    """Whoever has asked for a stamp sees all that was kept under lower ones."""
+    """A reader that has asked for a stamp sees all that was kept under lower ones."""
     with opened(opener) as first, opened(opener) as other:
         outcomes, asked = Outcomes(2), Outcomes(1)
 

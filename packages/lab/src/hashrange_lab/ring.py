@@ -11,14 +11,14 @@ RING: Final = Ring(
     about="throttling and late reads as on AWS, loads, recordings, the busiest keys, money",
     commands={
         "costs": Command(
-            "Show what the requests of a running server cost on AWS, and what would save money.",
+            "Show what a running server's requests would cost on AWS, and how to save money.",
             "hashrange_lab.commands.costs:command",
         ),
         "lab": Command(
-            "Throttle requests and let reads lag on a running server.", "hashrange_lab.commands.lab:command"
+            "Throttle requests and make reads lag, on a running server.", "hashrange_lab.commands.lab:command"
         ),
         "load": Command(
-            "Put the load of a named mix on an endpoint, and measure it.",
+            "Send a benchmark load to an endpoint, and measure it.",
             "hashrange_lab.commands.load:command",
         ),
         "record": Command(

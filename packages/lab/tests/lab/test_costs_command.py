@@ -56,7 +56,7 @@ def spend(database: Database, number: int = 10) -> None:
 def test_a_server_that_does_not_count_says_what_to_do(url: str) -> None:
     result = costs(url, "show")
     assert result.exit_code == 1
-    assert "does not count what requests cost. Begin with `hashrange costs start`" in result.output
+    assert "does not count what requests cost. Run `hashrange costs start`" in result.output
 
 
 def test_start_show_reset_and_stop(url: str, database: Database) -> None:
@@ -70,7 +70,7 @@ def test_start_show_reset_and_stop(url: str, database: Database) -> None:
     assert lines[4].split() == ["orders", "PutItem", "10", "0", "10", "$0", "$0.0000062", "$0.0000062"]
     assert lines[5].split() == ["orders", "Scan", "10", "5", "0", "$0.00000062", "$0", "$0.00000062"]
     assert lines[6].split() == ["total", "20", "5", "10", "$0.00000062", "$0.0000062", "$0.0000069"]
-    assert lines[8] == "Each month, whatever is asked:"
+    assert lines[8] == "Each month, regardless of requests:"
     assert "No request has consumed anything yet." in costs(url, "show").output
     assert costs(url, "stop").output.endswith("not counting\n")
     assert meter.running(database) is None

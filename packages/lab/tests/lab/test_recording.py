@@ -1,4 +1,4 @@
-"""Requests are recorded in a file, with their outcomes and costs, whoever sends them."""
+"""Requests are recorded in a file, with their outcomes and costs, from any client."""
 
 from __future__ import annotations
 

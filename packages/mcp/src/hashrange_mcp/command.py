@@ -43,7 +43,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
             is_loopback = False
         if not is_loopback:
             self.fail(
-                f"{host} is not an address of this machine only, and whoever reaches the tools may use them: "
+                f"{host} is not an address of this machine only; anyone who reaches it may use the tools: "
                 "write 127.0.0.1:PORT, and put a proxy that asks for a password in front for other machines.",
                 param,
                 ctx,

@@ -9,7 +9,7 @@ This module adds what kombu leaves open:
   removed. If the worker dies in between, there are two: events are delivered at least once. A worker has no
   more events than it was asked to take, so a connection that breaks counts for no others.
 - *Dead letters* are items of the table, in the form of `Jobs`, so that they can be inspected and replayed in
-  the same way with every queue, and survive the broker. A message that is no event is put aside at once.
+  the same way with every queue, and survive the broker. A message that is not an event is put aside at once.
 - *Broken connections.* The next call replaces a connection that broke. Events that were taken over the old
   connection are delivered again, because they can no longer be acknowledged.
 - *Waiting for the broker.* RabbitMQ says when an event is on disk (publisher confirms), and only then `put`
@@ -65,7 +65,7 @@ class BrokerEvents:
     ) -> None:
         if not url.startswith(("amqp://", "amqps://")):
             raise ValueError(
-                f"{url!r} is no URL of RabbitMQ (amqp://…): SqsEvents takes SQS; Redis loses the events of "
+                f"{url!r} is not a URL of RabbitMQ (amqp://…): SqsEvents takes SQS; Redis loses events of "
                 "workers that are killed, and TableEvents needs no broker at all"
             )
         self._url = url
@@ -244,13 +244,13 @@ class BrokerEvents:
 
 
 def _text(message: Any) -> str:
-    """The body of a message. Raises ValueError if it is no text."""
+    """The body of a message. Raises ValueError if it is not a string."""
     body = message.body
     return body.decode() if isinstance(body, bytes) else str(body)
 
 
 def _shown(message: Any) -> str:
-    """As much of a body that is no event as a dead letter holds."""
+    """As much of a body that is not an event as a dead letter holds."""
     body = message.body if isinstance(message.body, bytes) else str(message.body).encode()
     shown: str = body[: PAYLOAD_BYTES_MAX // 4].decode(errors="backslashreplace")
     return shown

@@ -33,7 +33,7 @@ class Cursors:
     def __init__(self, secret: bytes) -> None:
         if len(secret) < SECRET_BYTES_MIN:
             raise ValueError(
-                f"a secret of {len(secret)} bytes is guessed: take {SECRET_BYTES_MIN} random ones or more"
+                f"a secret of {len(secret)} bytes can be guessed: use {SECRET_BYTES_MIN} random bytes or more"
             )
         self._secret = secret
 

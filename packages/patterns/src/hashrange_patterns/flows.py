@@ -110,7 +110,7 @@ def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sle
                     sleep(step.seconds)
                 else:
                     answer = _sent(step, client)
-                    if inspect.iscoroutine(answer):  # (a client that is no BaseClient)
+                    if inspect.iscoroutine(answer):  # (a client that is not a BaseClient)
                         answer.close()
                         raise TypeError(_KINDS)
             except Exception as error:

@@ -82,7 +82,7 @@ class IdempotencyFlows:
         for _ in range(self.runtime.attempts_max):
             started_at = self.runtime.elapsed()
             started = yield from self._claim(key, fingerprint)
-            # An answer that came after the lease is no claim: another worker may have one by now.
+            # An answer that came after the lease is not a claim: another worker may have one by now.
             if started.result is not None or self.runtime.elapsed() < started_at + self.lease_seconds:
                 return started
         raise InProgress(f"claims of the key {key!r} took longer than their lease: give them a longer one")

@@ -77,7 +77,7 @@ def parts(identifier: str) -> tuple[int, int]:
     """The milliseconds since the epoch and the counter. Raises ValueError for a text that is not such an
     identifier."""
     if not _FORM.fullmatch(identifier):
-        raise ValueError(f"{identifier!r} is no UUIDv7 in small letters")
+        raise ValueError(f"{identifier!r} is not a UUIDv7 in small letters")
     bits = UUID(identifier).int
     return bits >> 80, (bits >> 64 & 0xFFF) << 30 | bits >> 32 & ((1 << 30) - 1)
 

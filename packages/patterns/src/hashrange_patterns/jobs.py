@@ -331,7 +331,7 @@ class JobFlows:
 
 
 def check_payload(payload: str) -> None:
-    """Raise ValueError for a payload that an item cannot hold, TypeError for one that is no text."""
+    """Raise ValueError for a payload that an item cannot hold, TypeError for one that is not a string."""
     if not isinstance(payload, str):
         raise TypeError(f"a payload is a text, and {payload!r} is a {type(payload).__name__}")
     size = len(payload.encode())

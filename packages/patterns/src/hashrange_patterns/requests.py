@@ -85,7 +85,7 @@ class Runtime:
 
 
 def check_seconds(name: str, seconds: float | None, *, zero: bool = False) -> None:
-    """Raise ValueError for a duration that is no number, negative or endless; and for 0, unless `zero`."""
+    """Raise ValueError for a duration that is not a number, negative or endless; and for 0, unless `zero`."""
     if seconds is not None and (not (0 <= seconds < math.inf) or (seconds == 0 and not zero)):
         raise ValueError(f"{name} is a number of seconds{' or 0' if zero else ''}, not {seconds!r}")
 

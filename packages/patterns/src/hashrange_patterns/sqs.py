@@ -2,7 +2,7 @@
 
     queue = SqsEvents(boto3.client("sqs"), queue_url, Jobs(client, "blog", "views"))
 
-SQS counts how often it delivered an event. An event that is given back is sent anew with that count, less
+SQS counts how often it delivered an event. An event that is given back is sent again with that count, less
 one, and then the old event is deleted; if the worker dies in between, there are two: events are delivered at
 least once. Dead letters are items of the table, as with every queue, so SQS's own redrive policy should not
 be set.

@@ -20,7 +20,7 @@ CITIES = Index("cities", "city_key", "joined_key")
 
 @dataclass
 class Joined:
-    """What several classes have in common; it is no class of items itself."""
+    """What several classes have in common; it is not a class of items itself."""
 
     joined_at: datetime
 

@@ -222,7 +222,7 @@ class Steps:
         return 1
 
     def _part(self, call: Call, detail: int) -> Mapping[str, Any]:
-        """A batch of which `detail` members are performed, or a Query that ends after so many."""
+        """A batch of which `detail` members are performed, or a Query that ends after that many."""
         parameters = dict(call.parameters)
         if call.operation == "query":
             limit = min(detail + 1, parameters.get("Limit", detail + 1))

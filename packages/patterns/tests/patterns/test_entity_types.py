@@ -294,8 +294,8 @@ def a_class(**arguments: Any) -> Callable[[], object]:
     [
         (a_class(), "'pk' and 'sk'"),
         (a_class(pk="A#{name}", sk=""), "a key is empty"),
-        (lambda: schema_of(Entity), "no class of items"),
-        (a_class(pk="A#{who}", sk="A"), "names who, which is no field"),
+        (lambda: schema_of(Entity), "not a class of items"),
+        (a_class(pk="A#{who}", sk="A"), "names who, which is not a field"),
         (a_class(pk="A#{name}", sk="{serial}"), "10 would sort before 9"),
         (a_class(pk="A#{name}{serial:05}", sk="A"), "put a text between"),
         (a_class(pk="A#{name!r}", sk="A"), "nothing but a width"),

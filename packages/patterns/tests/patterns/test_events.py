@@ -316,7 +316,7 @@ def test_events_that_no_queue_can_take_are_refused_before_anything_is_put(
 
 
 @needs_rabbitmq
-def test_a_message_that_is_no_event_is_put_aside(
+def test_a_message_that_is_not_an_event_is_put_aside(
     client: Any, table: Table, brokers: Callable[[str], Broker]
 ) -> None:
     jobs = Jobs(client, table, table.name)
@@ -341,7 +341,7 @@ def test_a_message_that_is_no_event_is_put_aside(
 
 @pytest.mark.parametrize("url", ["redis://localhost", "sqs://", "localhost"])
 def test_a_broker_that_keeps_no_promises_is_refused(client: Any, table: Table, url: str) -> None:
-    with pytest.raises(ValueError, match="no URL of RabbitMQ"):
+    with pytest.raises(ValueError, match="not a URL of RabbitMQ"):
         BrokerEvents(url, Jobs(client, table, "views"))
     with pytest.raises(ValueError, match="FIFO"):
         SqsEvents(client, "https://sqs.us-east-1.amazonaws.com/1/a.fifo", Jobs(client, table, "views"))
@@ -382,7 +382,7 @@ def test_nobody_there_is_said(client: Any, table: Table) -> None:
 
 
 @pytest.mark.parametrize("broker", QUEUES)
-def test_counts_are_exact_whoever_is_killed(
+def test_counts_are_exact_whichever_process_is_killed(
     http_client: Any, endpoint: str, name_table: Callable[..., str], tmp_path: Path, broker: str
 ) -> None:
     """Workers and the broker get SIGKILL in the middle of everything; events are put twice now and then. What

@@ -51,7 +51,7 @@ def test_a_repeated_request_gets_the_first_result(client: Any, table: Table) -> 
     assert store.begin("payment-18", "10 EUR").result is None
 
 
-def test_an_answer_after_the_lease_is_no_claim(client: Any, table: Table) -> None:
+def test_an_answer_after_the_lease_is_not_a_claim(client: Any, table: Table) -> None:
     elapsed, slow = [0.0], [11.0]
     runtime = Runtime(now=lambda: NOW + elapsed[0], elapsed=lambda: elapsed[0])
 

@@ -46,7 +46,7 @@ A group is sent in one of three ways. Its bodies have run over what is known, so
 written; the group locks its records, gets those that have changed, runs its bodies again over them, and
 commits under the locks, so nobody can overtake it again. If that happens to one group in eight, groups lock
 first (`Turns.locks_first`): that is one more round trip, but who waits for a lock does not have to begin
-anew. A body that reads more than records asks PostgreSQL for them, under the lock of the store.
+again. A body that reads more than records asks PostgreSQL for them, under the lock of the store.
 
 Why write bodies are serializable. A body runs over records that may be out of date: those of the group that
 collects, of the group whose turn it is, of the cache. It notes which version of each record it read. A

@@ -133,7 +133,7 @@ def check_readable(connection: Connection, schema: str) -> None:
     if stored[1] < FORMAT:
         raise StorageError(
             f"The schema {schema} is of format {stored[1]}, of an older Hashrange. Start a server of this "
-            "version on it: the server brings it over."
+            "version on the schema: the server upgrades it."
         )
 
 
@@ -154,7 +154,7 @@ def _prepare(connection: Connection, schema: str, work: Callable[[Connection, st
         text = str(error)
         if _INSUFFICIENT in text:
             raise _missing_rights(connection, schema, text) from None
-        raise StorageError(f"PostgreSQL refused to make or read the store: {text}") from None
+        raise StorageError(f"PostgreSQL refused to create or read the store: {text}") from None
 
 
 def _missing_rights(connection: Connection, schema: str, text: str) -> StorageError:
@@ -164,7 +164,7 @@ def _missing_rights(connection: Connection, schema: str, text: str) -> StorageEr
     )
     if not owners:
         return StorageError(
-            f"The PostgreSQL user {user!r} may not make the schema {schema}: {text}. As the owner of the "
+            f"The PostgreSQL user {user!r} may not create the schema {schema}: {text}. As the owner of the "
             f'database or a superuser, run: CREATE SCHEMA {schema} AUTHORIZATION "{user}";'
         )
     [(owner,)] = owners
@@ -263,7 +263,7 @@ def _check_format(connection: Connection, schema: str, program: str, version: in
     if program == COPYING:
         raise UnfinishedCopy(
             f"The schema {schema} holds a copy that has not come to its end. Run `hashrange copy` again with "
-            f"the same two stores: it begins anew. Or give it up: DROP SCHEMA {schema} CASCADE;"
+            f"the same two stores: the copy starts again. Or remove it: DROP SCHEMA {schema} CASCADE;"
         )
     if version > FORMAT:
         raise UnknownFormat(

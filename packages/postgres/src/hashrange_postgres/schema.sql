@@ -82,7 +82,7 @@ CREATE FUNCTION {schema}.needs() RETURNS bytea LANGUAGE sql STABLE AS $$
 $$;
 
 -- The lock of the store, held to the end of the transaction. Commits share it, unless they read what no lock on
--- a record can protect: that a record is absent, a range, the catalog that they change. Whoever waits for the
+-- a record can protect: that a record is absent, a range, the catalog that they change. A server that waits for the
 -- exclusive lock keeps all later commits waiting, so it waits in_exclusive_ms at most, and then fails with HR006.
 CREATE FUNCTION {schema}.take_lock(in_exclusive_ms bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -153,7 +153,7 @@ END
 $$;
 
 -- How far logs can be read. A commit whose number is lower than those that are visible may still be under way, but it
--- had its lock before its number, and releases it when its records are visible. So whoever asks here, and only then
+-- had its lock before its number, and releases it when its records are visible. So a server that asks here, and only then
 -- takes the snapshot with which it reads a log, sees all records up to the lowest mark that concerns the space: the
 -- first mark, the last number of all, concerns every space (-1); the others are the last numbers that there were when
 -- the commits under way took their locks. A lock has the lower half of that number.

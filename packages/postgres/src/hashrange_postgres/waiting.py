@@ -21,7 +21,7 @@ STORE_MS_MAX: Final = 1_600
 class Waiting:
     """The waiting bodies, in order.
 
-    Whoever waits for the store's lock keeps the commits of all engines waiting. So it gives up soon, and
+An engine that waits for the store's lock keeps the commits of all engines waiting. So it gives up soon, and
     tries again after as long a pause; each try waits twice as long as the one before.
     """
 

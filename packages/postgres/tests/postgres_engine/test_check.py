@@ -117,7 +117,7 @@ def test_a_sound_store(store: Store) -> None:
             f"DELETE FROM {{records}} WHERE {one('queue', 'length(sort) DESC')}",
             "but the expiry queue does not hold it",
         ),
-        (f"UPDATE {{records}} SET value = '\\x7b7d' WHERE {one('history')}", "no image of an item"),
+        (f"UPDATE {{records}} SET value = '\\x7b7d' WHERE {one('history')}", "not an image of an item"),
         ("UPDATE {total} SET records = records + 1 WHERE space = {items}", "orders: the totals are"),
         ("DELETE FROM {total} WHERE space = {global_index}", "index global: the totals are 0 records"),
         (

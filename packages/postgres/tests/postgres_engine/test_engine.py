@@ -442,7 +442,7 @@ def test_histories_are_strictly_serializable(open_engine: Opener, lists: int) ->
 def test_a_commit_that_postgres_refuses(
     open_engine: Opener, postgres_url: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As where its disk is full: the bodies hear of it, nothing of them is there, and the next ones go on."""
+    """As where its disk is full: the bodies fail, none of their writes is there, and later bodies run."""
     caplog.set_level(logging.CRITICAL)
     engine = open_engine()
     put(engine, 7, P, b"a", b"before")
@@ -515,7 +515,7 @@ def test_long_reads_are_of_one_moment(open_engine: Opener) -> None:
     assert engine.read(look) == [b"old"] * 200
 
 
-# What is no store, or cannot be used as one.
+# What is not a store, or cannot be used as one.
 
 
 def test_an_unknown_database_is_refused(postgres_url: str, name: str) -> None:

@@ -82,7 +82,7 @@ def test_commits_on_different_records_do_not_wait_for_each_other(store: Store) -
         outcomes = Outcomes(2)
         store.other.submit(keeping(b"second", *LOGS), outcomes)
         store.other.submit(keeping(b"third", LOGS[1]), outcomes)
-        outcomes.wait()  # for ever, if the second engine waited for the first one
+        outcomes.wait()  # forever, if the second engine waited for the first one
         assert outcomes.errors == []
         seen.append([names(store.log(space)) for space in LOGS])
 

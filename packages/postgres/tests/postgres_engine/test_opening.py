@@ -111,7 +111,7 @@ def test_a_limit_of_connections_that_is_used_up_is_named(postgres_url: str, name
         connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {role}")
         for limit in (0, 1):
             connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT {limit}")
-            with pytest.raises(StorageError, match=r"lets no more connections in: .*Raise max_connections"):
+            with pytest.raises(StorageError, match=r"accepts no more connections: .*Raise max_connections"):
                 PostgresEngine(theirs, schema=name)
         connection.execute(f"ALTER ROLE {role} CONNECTION LIMIT 5")
         PostgresEngine(theirs, schema=name).close()

@@ -32,7 +32,7 @@ What is in the bucket:
       base  epoch 1 ─> segment 1/1 ─> 1/2 ─> 1/3 ─────────> 3/4 ─> 3/5     epoch 3 continues epoch 1
                                         base  epoch 1 ──^      ╲
                                                                1/4 does not count: its owner was overtaken
-      base  epoch 4 ─> segment 4/6 ─> …                                    epoch 4 has begun anew
+      base  epoch 4 ─> segment 4/6 ─> …                                    epoch 4 has begun again
 
 A restore takes the newest base before the wanted moment, and follows the chain from there (`chain`).
 

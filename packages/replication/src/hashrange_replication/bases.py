@@ -2,8 +2,8 @@
 
     DIRECTORY/copy/checkpoint    the checkpoint, while it is shipped; its SST files are hard links
     backups/                     the folders of backups in the data directory belong to a base as well
-    access.key                   so does the key of access, if the copy is sealed: otherwise whoever reads the
-                                 copy could open what the key seals
+    access.key                   so does the key of access, if the copy is sealed: otherwise anyone who reads
+                                 the copy could open what the key seals
 
 An SST file never changes, and its object is named by its content. So a base costs what was written since the
 one before it, and what compactions have rewritten. A new base is due when the chain is broken, a day after

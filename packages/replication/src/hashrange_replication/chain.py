@@ -1,7 +1,7 @@
 """Which objects of a copy follow each other.
 
 Each time a server begins to ship, or its chain was broken, it takes a new epoch (`lease`). An epoch either
-continues the chain, from the last segment that counted, or begins anew with a base. Indexes of segments grow
+continues the chain, from the last segment that counted, or begins again with a base. Indexes of segments grow
 across epochs, so where a later epoch has a segment, those of earlier epochs from that index on do not count:
 a server that had lost its lease may have shipped them.
 
@@ -163,7 +163,7 @@ class Chain:
             if self._firsts[epoch] == at.index and at.predecessor == self.head(epoch).predecessor:
                 return SegmentName(epoch, at.index)
         if any(self._firsts[epoch] <= at.index for epoch in later):
-            return None  # a later epoch began anew
+            return None  # a later epoch began again
         name = SegmentName(at.epoch, at.index)
         if name in self.listing.segments:
             return name

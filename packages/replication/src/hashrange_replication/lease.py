@@ -33,7 +33,7 @@ from hashrange_replication.place import Place
 TTL_SECONDS: Final = 15.0
 """The time to live once a standby is registered; a third of it passes between two renewals."""
 QUIET_TTL_SECONDS: Final = 90.0
-"""The time to live without a standby: only whoever wants to take over has to wait for it."""
+"""The time to live without a standby: only a server that wants to take over waits for it."""
 RENEWALS_PER_TTL: Final = 3
 DRIFT: Final = 0.1
 """How much faster a standby's clock may run than the owner's."""

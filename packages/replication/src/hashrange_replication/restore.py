@@ -1,6 +1,6 @@
 """Makes a data directory from a copy: the files of a base, then the batches after it.
 
-The directory is no store until all is done (`Replay`): a restore that was killed begins anew. Files are
+The directory is no store until all is done (`Replay`): a restore that was killed begins again. Files are
 fetched by several threads, because one request at a time cannot fill a fast connection.
 
 Refuses to know: what records mean.

@@ -53,7 +53,7 @@ _OPTIONS: Final = (
         "--copy-spool-bytes",
         type=Size(1 << 20),
         default=1 << 30,
-        help="How much may wait on disk while the bucket is away; then the copy begins anew.",
+        help="How much may wait on disk while the bucket is away; then the copy begins again.",
     ),
     option(
         "--copy-retention",

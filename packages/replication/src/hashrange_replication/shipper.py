@@ -58,8 +58,8 @@ class Shipper:
     """A `storage.capabilities.Follower`. `clock` gives the time of batches (epoch seconds), `now` that of
     pauses (monotonic).
 
-    `broken` says why the chain has to begin anew, "" if it need not. `problem` is why the bucket did not take
-    the last object.
+    `broken` says why the chain has to begin again, "" if it need not. `problem` is why the bucket did not
+    take the last object.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Shipper:
             while self.shipped < batch or not self.has_base:
                 left = until - self._now()
                 if self.broken:
-                    return f"the copy at {self._place.shown} begins anew: {self.broken}"
+                    return f"the copy at {self._place.shown} begins again: {self.broken}"
                 if left <= 0 or self._lease.fenced is not None:
                     return self._lease.fenced or self._late()
                 self._changed.wait(left)
@@ -153,7 +153,7 @@ class Shipper:
         why = f": {self.problem}" if self.problem else ""
         return f"the copy at {self._place.shown} lacks the last writes, and --copy-ack waits for it{why}"
 
-    # The chain. `follow_on` and `begin` are called by whoever makes bases.
+    # The chain. `follow_on` and `begin` are called by the maker of bases.
 
     def follow_on(self, end: Position, batch: int) -> None:
         """Go on behind the segment that `end` names; `batch` is the last batch in it or before."""
@@ -194,7 +194,7 @@ class Shipper:
             self._broken_at = int(self._clock() * _MILLIS)
             self.has_base = False
             self._changed.notify_all()
-        _log.warning("the copy begins anew", extra={"fields": {"copy": self._place.shown, "cause": why}})
+        _log.warning("the copy begins again", extra={"fields": {"copy": self._place.shown, "cause": why}})
 
     # Shipping, on a thread of its own.
 

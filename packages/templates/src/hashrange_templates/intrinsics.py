@@ -65,7 +65,7 @@ class Template:
         account_id: str,
         place: DocumentPlace,
     ) -> None:
-        """Raises DeclarationError for a section that is no object, and for unknown `parameters`."""
+        """Raises DeclarationError for a section that is not an object, and for unknown `parameters`."""
         self.place = place
         self.resources = self._section(document, "Resources")
         self._mappings = self._section(document, "Mappings")

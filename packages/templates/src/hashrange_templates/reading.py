@@ -51,7 +51,7 @@ def _parsed(content: bytes) -> Any:
     try:
         return cloudformation.parse_yaml(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise DeclarationError(f"this is no text in UTF-8: {error}") from error
+        raise DeclarationError(f"this is not text in UTF-8: {error}") from error
 
 
 def of_document(

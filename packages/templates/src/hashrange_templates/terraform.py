@@ -269,7 +269,7 @@ def _add_item(declared: _Declared, values: Request, place: DocumentPlace) -> Non
     try:
         item = orjson.loads(values.get("item", ""))
     except orjson.JSONDecodeError as error:
-        raise place.at("item").error(f"this is no item in JSON: {error}") from error
+        raise place.at("item").error(f"this is not an item in JSON: {error}") from error
     if not isinstance(item, dict):
         raise place.at("item").error(f"an item is an object, not {shown(item)}")
     declared.items.append(item)

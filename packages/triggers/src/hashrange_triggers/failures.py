@@ -31,7 +31,7 @@ from hashrange_triggers.events import Record, created_at, sequence_of
 
 TABLE_PREFIX: Final = "table:"
 _PART_CHARS: Final = 100_000
-"""An item of so many characters has less than 400 KB, whatever they are."""
+"""An item of this many characters has less than 400 KB, whatever the characters are."""
 
 
 class NotStored(Exception):
@@ -77,7 +77,7 @@ class FailureTable:
         for number, part in enumerate(parts[1:], 2):
             self._put(f"{name}/{number}", failure={"S": part})
         more = {"parts": {"N": str(len(parts))}} if len(parts) > 1 else {}
-        # Last, so that whoever finds this item finds the others.
+        # Last, so that a reader that finds this item finds the others.
         self._put(
             name,
             condition={"S": failure["requestContext"]["condition"]},

@@ -36,7 +36,7 @@ class Tail:
         self._clients, self._clock, self._start = clients, clock, start
         streams, current = table_streams(clients, table)
         if current is None and (start == "LATEST" or not streams):
-            raise TriggerError(f"The table {table} has no stream that is on; switch one on with UpdateTable.")
+            raise TriggerError(f"The table {table} has no stream that is on; enable one with UpdateTable.")
         self._arn = current or streams[-1].arn
         self._cursors: dict[str, Cursor] = {}
         self._discover_at = 0.0

@@ -38,7 +38,7 @@ _PAUSE_SECONDS_MAX: Final = 30.0
 # earlier by this much.
 _AHEAD_SECONDS_MAX: Final = 60.0
 _SHARDS_AT_ONCE_MAX: Final = 64
-_NO_STREAM: Final = "The table {table} has no stream that is on; switch one on with UpdateTable."
+_NO_STREAM: Final = "The table {table} has no stream that is on; enable one with UpdateTable."
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Worker:
         seconds = min(0.5 * 2.0 ** min(times, 10), _PAUSE_SECONDS_MAX)
         fields = {"where": where, "error": remote.explain(error), "again_in_seconds": seconds}
         if isinstance(error, failures.NotStored):
-            _log.error("records that were given up cannot be stored", extra={"fields": fields})
+            _log.error("discarded records cannot be stored", extra={"fields": fields})
         else:
             _log.warning("the service does not answer", extra={"fields": fields})
         return seconds
@@ -327,7 +327,7 @@ class Worker:
     def _discard(self, shard_id: str, records: list[Record], reason: Reason, calls: int) -> None:
         now = self._clock.now()
         fields = {"shard": shard_id, "records": len(records), "reason": reason, "calls": calls}
-        _log.error("records given up", extra={"fields": fields})
+        _log.error("records discarded", extra={"fields": fields})
         if self._destination is not None:
             failure = failures.describe(self._options.name, shard_id, records, reason, calls, now)
             try:

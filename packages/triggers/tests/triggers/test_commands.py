@@ -90,7 +90,7 @@ def test_a_signal_ends_it_when_the_batch_is_done(endpoint: str, folder: Path, nu
         assert process.wait(30) == 0
     events = [line["event"] for line in logged]
     assert events[0] == "created table of checkpoints"
-    assert {"started", "shard opened", "the function failed", "records given up"} <= set(events)
+    assert {"started", "shard opened", "the function failed", "records discarded"} <= set(events)
     assert events[-2:] == ["stopping", "stopped"]
     assert logged[-1]["delivered"] == 2
     assert logged[-1]["given_up"] == 1

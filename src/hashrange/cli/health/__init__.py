@@ -1,4 +1,4 @@
-"""Commands that look whether all is well, on this machine and with its server.
+"""Commands that check the health of this machine's installation and of its server.
 
     doctor       the command `doctor`: all checks, one line each
     healthcheck  the command `healthcheck`: whether the server of this machine serves

@@ -56,7 +56,7 @@ def _store(directory: Path) -> Finding:
     from hashrange.storage.embedded.files.directory import lock, read_format
 
     if not directory.exists():
-        return Finding("data", OK, f"{directory} does not exist yet; the server will make it")
+        return Finding("data", OK, f"{directory} does not exist yet; the server will create it")
     try:
         has_format = read_format(directory)
         taken = lock(directory, shared=True)
@@ -71,11 +71,11 @@ def _store(directory: Path) -> Finding:
     if not has_format:
         empty = not any(directory.iterdir())
         if empty:
-            return Finding("data", OK, f"{directory} is empty; the server will use it")
+            return Finding("data", OK, f"{directory} is empty; the server can use it")
         return Finding(
             "data",
             PROBLEM,
-            f"{directory} holds files and is not a data directory",
+            f"{directory} has files, but is not a data directory",
             "Choose a new directory: --data-dir",
         )
     return Finding("data", OK, f"{directory} holds a store; no server has it open")
@@ -85,7 +85,7 @@ def _room(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
     text = f"{free / _GIB:.1f} GiB free at {folder}"
     if free < FREE_BYTES_MIN:
-        return Finding("room", NOTE, text, "The server refuses writes when the disk is full; make room.")
+        return Finding("room", NOTE, text, "The server refuses writes when the disk is full; free space.")
     return Finding("room", OK, text)
 
 
@@ -100,14 +100,14 @@ def _file_system(folder: Path, mounts: Path) -> Finding:
             "file system",
             NOTE,
             f"{kind}: on another machine",
-            "Locks and syncs may not hold there; use a local disk, or `serve --postgres`.",
+            "Locks and syncs may not work there; use a local disk, or `serve --postgres`.",
         )
     if kind == "overlay":
         return Finding(
             "file system",
             NOTE,
             "overlay: the layer of a container",
-            "The data is lost with the container; mount a volume there.",
+            "The data is lost with the container; mount a volume at this path.",
         )
     return Finding("file system", OK, kind or "not known on this system")
 
@@ -157,7 +157,7 @@ def judged(taken: list[float]) -> Finding:
             "syncs",
             NOTE,
             f"{text}: slow",
-            "Each write waits for one sync; a local SSD takes about 1 ms. Where data need not survive, "
+            "Each write waits for one sync; a local SSD takes about 1 ms. If data may be lost, "
             "`serve --memory` does not sync.",
         )
     return Finding("syncs", OK, f"{text}; a write waits for one, and writes at the same time share it")

@@ -1,4 +1,4 @@
-"""`hashrange doctor`: look whether all is well, and say what to do where it is not."""
+"""`hashrange doctor`: check the installation and the server, and name a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _COLORS: Final = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
     type=click.Path(path_type=Path),
     default=DEFAULT_DATA_DIR,
     show_default=f"./{DEFAULT_DATA_DIR}",
-    help="The data directory to look at.",
+    help="The data directory to check.",
 )
-@endpoint_option("URL of the server to look for.")
+@endpoint_option("URL of the server to check.")
 @click.option(
     "--format",
     "format_",

@@ -75,7 +75,7 @@ Examples:
     type=Duration(),
     default="0s",
     show_default=True,
-    help="Ask again for so long, until the server is healthy; for a server that is starting.",
+    help="How long to keep asking until the server is healthy; for a server that is starting.",
 )
 def command(
     host: str | None,
@@ -85,7 +85,7 @@ def command(
     timeout: float,
     wait: float,
 ) -> None:
-    """Ask whether a server serves; the exit status is the answer.
+    """Check whether a server is healthy; the exit status is the answer.
 
     Without options: the server of this container or systemd unit, or of the variables HASHRANGE_HOST,
     HASHRANGE_PORT and HASHRANGE_TLS_CERT, or of AWS_ENDPOINT_URL_DYNAMODB.
@@ -157,7 +157,7 @@ def _health(endpoint_url: str, seconds: float, certificate: str | None, *, is_he
     try:
         admin_url = hello(endpoint_url, seconds, certificate=certificate)
         if admin_url is None:
-            raise click.ClickException("it is not a Hashrange server.")
+            raise click.ClickException("not a Hashrange server.")
         if admin_url == NO_ADMIN:
             return "ok: the server answers"
         reached = reachable(endpoint_url, admin_url, is_here=is_here)

@@ -115,7 +115,7 @@ def _libraries() -> Finding:
             "libraries",
             PROBLEM,
             f"cannot be imported: {', '.join(broken)}",
-            "Install Hashrange again, in an environment of its own: python -m venv DIRECTORY",
+            "Reinstall Hashrange, in its own environment: python -m venv DIRECTORY",
         )
     return Finding("libraries", OK, ", ".join(versions))
 

@@ -59,7 +59,7 @@ def _endpoint_variables(environment: Mapping[str, str]) -> Finding:
             "endpoint",
             NOTE,
             f"{' and '.join(missing)} not set: SDKs in this shell reach AWS unless their code says otherwise",
-            "Export what `hashrange serve` prints at its start.",
+            "Export the variables that `hashrange serve` prints at its start.",
         )
     named = [name for name in (*_ENDPOINTS, _ANY_SERVICE) if environment.get(name)]
     return Finding("endpoint", OK, ", ".join(f"{name}={environment[name]}" for name in named))
@@ -75,7 +75,7 @@ def _credentials(environment: Mapping[str, str]) -> Finding:
             "credentials",
             NOTE,
             f"SDKs need a region and credentials, and the environment has no {', no '.join(missing)}",
-            "Any will do for this server; a profile of the AWS CLI may give them as well.",
+            "Any values work with this server; a profile of the AWS CLI may have them, too.",
         )
     return Finding("credentials", OK, f"in the environment, with region {region}")
 
@@ -126,9 +126,9 @@ def judged(status: int, shown: Mapping[str, object], admin_url: str) -> Finding:
     said = str(shown.get("status", f"answered {status}"))
     cause = f": {shown['cause']}" if "cause" in shown else ""
     if status != 200:
-        return Finding("health", PROBLEM, said + cause, f"GET {admin_url}/health tells more.")
+        return Finding("health", PROBLEM, said + cause, f"See GET {admin_url}/health.")
     if said != "ok":
-        return Finding("health", NOTE, said + cause, f"GET {admin_url}/health tells more.")
+        return Finding("health", NOTE, said + cause, f"See GET {admin_url}/health.")
     facts = ", ".join(f"{shown[name]}" for name in ("version", "engine", "hot_path") if name in shown)
     return Finding("health", OK, f"ok ({facts})")
 
@@ -151,9 +151,7 @@ def _silent(endpoint_url: str, why: str) -> Finding:
                         f"port {port} is taken by a program that does not answer ({why})",
                         "Stop that program, or choose another port: hashrange serve --port 4566",
                     )
-        return Finding(
-            "server", OK, f"none at {endpoint_url}, and the port is free: `hashrange serve` will use it"
-        )
+        return Finding("server", OK, f"none at {endpoint_url}, and the port is free for `hashrange serve`")
     return Finding(
         "server",
         PROBLEM,

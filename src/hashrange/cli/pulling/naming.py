@@ -34,8 +34,8 @@ def table_pattern(argument: str) -> TablePattern:
     match = _ARN.fullmatch(argument)
     if match is None:
         raise click.UsageError(
-            f"{argument!r} is not the ARN of a table, as "
-            "arn:aws:dynamodb:us-east-1:123456789012:table/orders is."
+            f"{argument!r} is not the ARN of a table, such as "
+            "arn:aws:dynamodb:us-east-1:123456789012:table/orders."
         )
     return TablePattern(argument, match[1])
 
@@ -57,6 +57,6 @@ def names(client: Any, patterns: Iterable[TablePattern]) -> list[str]:
             listed = [name for page in pages for name in page["TableNames"]]
         matching = [name for name in listed if fnmatchcase(name, pattern.argument)]
         if not matching:
-            raise click.ClickException(f"No table of {len(listed)} matches {pattern.argument!r}.")
+            raise click.ClickException(f"None of the {len(listed)} tables matches {pattern.argument!r}.")
         found |= dict.fromkeys(matching)
     return list(found)

@@ -44,7 +44,7 @@ _HINT: Final = (
     metavar="URL",
     default=AWS,
     show_default=True,
-    help=f"Where the tables are: `{AWS}`, or the URL of a server.",
+    help=f"Where to copy from: `{AWS}`, or the URL of a server.",
 )
 @click.option("--profile", help="Profile of the AWS CLI, for the account.")
 @click.option("--endpoint-profile", help="Profile of the AWS CLI, for a server here that has users.")
@@ -55,7 +55,7 @@ _HINT: Final = (
 @limit_option(
     "Copy at most N items of each table.", type=click.IntRange(0), default=0, show_default=True
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be made; make nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be created, and create nothing.")
 @endpoint_option("URL of the server in which the tables are made.")
 def command(
     tables: tuple[str, ...],
@@ -68,9 +68,10 @@ def command(
     dry_run: bool,
     endpoint_url: str,
 ) -> None:
-    """Make TABLES of an AWS account here: keys, indexes, stream, time to live and tags, and some items.
+    """Copy TABLES of an AWS account to a server here.
 
-    TABLE is a name, a pattern such as 'orders-*', or an ARN. Tables that are there already stay as they are.
+    The copies have the keys, indexes, stream, time to live and tags; --limit copies items, too. TABLE is a
+    name, a pattern such as 'orders-*', or an ARN. Existing tables are not changed.
     """
     if every == bool(tables):
         raise click.UsageError("Name the tables, or give --all.")
@@ -92,7 +93,7 @@ def _check_target(endpoint_url: str, source_url: str) -> None:
     """Refuse to make tables in an AWS account, and to copy a server to itself."""
     if is_aws(endpoint_url):
         raise click.UsageError(
-            "`pull` makes no tables in AWS; name a server of Hashrange with --endpoint-url, or unset "
+            "`pull` creates no tables in AWS; name a Hashrange server with --endpoint-url, or unset "
             "AWS_ENDPOINT_URL_DYNAMODB."
         )
     if endpoint_url.rstrip("/") == source_url.rstrip("/"):
@@ -140,7 +141,7 @@ class _Pull:
         for note in plan.notes:
             click.echo(f"{plan.name}: {note}", err=True)
         if self._dry_run:
-            click.echo(f"{plan.name}: would be made: {plan.about()}")
+            click.echo(f"{plan.name}: would be created: {plan.about()}")
             return
         made = copying.make(self._target, plan)
         text = plan.about() if made else "is there already; its definition stays as it is"

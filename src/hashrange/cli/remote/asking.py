@@ -96,7 +96,7 @@ def understood(server: str) -> Iterator[None]:
         where = f"{os.path.basename(place.filename)}:{place.lineno}"
         why = f"{type(error).__name__}: {error}"[:_REASON_MAX]
         raise click.ClickException(
-            f"An answer of {server} cannot be understood ({why}, {where}); is it a server of DynamoDB's API?"
+            f"An answer of {server} cannot be read ({why}, {where}); is that a server of DynamoDB's API?"
         ) from error
 
 
@@ -135,7 +135,7 @@ def confirm(question: str, yes: bool, remedy: str = "give --yes, or check first 
         return
     if not has_terminal():
         raise click.ClickException(
-            f"{question} There is no terminal to answer it: {remedy}."
+            f"{question} There is no terminal for the answer: {remedy}."
         )
     click.confirm(question, abort=True, err=True)
 
@@ -222,7 +222,7 @@ def _opened(request: urllib.request.Request, seconds: float, certificate: str | 
         try:
             context = ssl.create_default_context(cafile=trusted)
         except OSError as error:
-            raise OSError(f"{trusted} is no file of certificates") from error
+            raise OSError(f"{trusted} is not a file of certificates") from error
         if certificate is not None:
             context.check_hostname = False
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
@@ -261,7 +261,7 @@ def _plane_of(endpoint_url: str) -> str:
         )
     if admin_url == NO_ADMIN:
         raise click.ClickException(
-            f"The server at {endpoint_url} has no admin plane, which this command asks: start it without "
+            f"The server at {endpoint_url} has no admin plane, which this command needs: start it without "
             "`--admin-port 0`."
         )
     return reachable(endpoint_url, admin_url)
@@ -322,7 +322,7 @@ def ask(
             "--endpoint-url, or its admin plane with --admin-url."
         ) from None
     if not isinstance(shown, dict) or member not in shown:
-        raise click.ClickException(f"{url} is not an admin plane; is it the server's own endpoint?")
+        raise click.ClickException(f"{url} is not an admin plane; is that the server's endpoint?")
     return shown
 
 
@@ -394,4 +394,4 @@ def _error_text(error: urllib.error.HTTPError) -> str:
 def check_moved(before: Any, after: Any) -> None:
     """Refuse a page that ends where it began, because its pages would never end. Raises ValueError."""
     if before == after:
-        raise ValueError(f"the page after {before} ends there as well")
+        raise ValueError(f"the page after {before} ends at the same place")

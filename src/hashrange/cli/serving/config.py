@@ -21,8 +21,8 @@ from hashrange.settings import Settings
 
 _EPILOG: Final = """\b
 Examples:
-  hashrange config show                            all settings, and where each of them comes from
-  hashrange config show --config hashrange.toml    with those of a file
+  hashrange config show                            all settings, and the source of each
+  hashrange config show --config hashrange.toml    with the settings of a file
   hashrange config show --format json | jq -c 'select(.source != "default")'
   hashrange config check hashrange.toml
 
@@ -33,7 +33,7 @@ A file for `hashrange serve --config`:
   idle_seconds_max = "10m"
   fault = ["PutItem nth=3 throttle"]
 
-Its keys are the options with underscores; tables of TOML group them as you like. The command line takes
+The keys are the options, with underscores; TOML tables may group them. The command line takes
 precedence over variables, variables over the file, and the file over the defaults. See docs/settings.md."""
 _DEFAULT: Final = "default"
 _SECRETS: Final = ("admin_token", "root_secret_access_key")
@@ -42,7 +42,7 @@ _PASSWORD: Final = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
 
 @click.group("config", epilog=_EPILOG)
 def command() -> None:
-    """Show the settings of `hashrange serve`, and check files of them."""
+    """Show the settings of `hashrange serve`, and check settings files."""
 
 
 @command.command("show", short_help="Show all settings, and where each comes from.")
@@ -50,12 +50,11 @@ def command() -> None:
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="A file of settings.  [default: that of HASHRANGE_CONFIG]",
+    help="A settings file.  [default: that of HASHRANGE_CONFIG]",
 )
 @format_option("How each setting is printed: as a line of text, or as a JSON object on a line.")
 def show(config: Path | None, format_: str) -> None:
-    """Show all settings that a server started here would have, and where those come from that are not the
-    defaults."""
+    """Show the settings of a server started here, and the source of each setting that is not the default."""
     arguments = [] if config is None else ["--config", str(config)]
     ctx = serve.command.make_context("serve", arguments)
     sections = {
@@ -76,7 +75,7 @@ def show(config: Path | None, format_: str) -> None:
 @command.command("check")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 def check(file: Path) -> None:
-    """Check FILE, and say what is wrong with each setting."""
+    """Check FILE, and report the error of each setting."""
     ctx = click.Context(serve.command, info_name="serve")
     try:
         found = read(file, ctx)
@@ -89,7 +88,7 @@ def check(file: Path) -> None:
         raise click.ClickException(str(error)) from None
     except ValueError as error:
         raise click.ClickException(f"{file}: {error}") from None
-    click.echo(f"{file}: {len(found)} {'setting' if len(found) == 1 else 'settings'}, nothing wrong")
+    click.echo(f"{file}: {len(found)} {'setting' if len(found) == 1 else 'settings'}, no errors")
 
 
 def _entry(ctx: click.Context, option: click.Option) -> dict[str, str]:

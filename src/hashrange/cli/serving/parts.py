@@ -1,8 +1,8 @@
 """The parts that rings have in `hashrange serve`.
 
 An unexpected exception of a part costs this part only: the log and `/health` tell it, and the server starts
-without the part. If one of the part's options was given, the server does not start: whoever asks for a gate
-or for an engine must not get a server without it.
+without the part. If one of the part's options was given, the server does not start: a user who asks for a
+gate or for an engine must not get a server without it.
 """
 
 from __future__ import annotations

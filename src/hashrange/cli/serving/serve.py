@@ -110,7 +110,7 @@ _PORT_MAX: Final = 65_535
     type=click.Path(path_type=Path),
     help=f"Directory of the data, created if it is missing.  [default: ./{DEFAULT_DATA_DIR}]",
 )
-@option("--memory", is_flag=True, help="Keep everything in memory and nothing on disk.")
+@option("--memory", is_flag=True, help="Keep all data in memory and none on disk.")
 @option(
     "--cache",
     type=Size(1 << 20),
@@ -121,7 +121,7 @@ _PORT_MAX: Final = 65_535
     "--region",
     default=Caller().region,
     callback=matching(r"[a-z0-9-]{1,64}", "a region, as us-east-1 is"),
-    help="Region of callers whose credentials name none.",
+    help="Region of requests without a signature.",
 )
 @option(
     "--account-id",
@@ -174,7 +174,7 @@ _PORT_MAX: Final = 65_535
     "--virtual-clock",
     is_flag=True,
     help="Run the database on a clock that `hashrange clock` and the admin plane freeze, set and advance: "
-    "expiry, streams, iterators and tokens follow it at once.",
+    "expiry, streams, iterators and tokens follow the clock at once.",
 )
 @option(
     "--virtual-clock-start",
@@ -231,7 +231,7 @@ def command(
     fault: tuple[list[Rule], ...],
     **given: Any,
 ) -> None:
-    """Serve DynamoDB's API to every AWS SDK, durably, until a signal stops it."""
+    """Run a durable server with DynamoDB's API, for every AWS SDK."""
     parts = Parts(given, click.get_current_context())
     stored = parts.stores()
     _check_stores({"--memory": memory, "--data-dir": bool(data_dir), **stored})
@@ -293,13 +293,13 @@ def words_of(words: str, *, older: bool) -> str:
     if not older:
         return words
     if words not in (waves.DEFAULT, waves.OLDEST):
-        raise click.UsageError("--older-words and --words both name the words of answers; give --words only.")
+        raise click.UsageError("--older-words and --words both choose error texts; give --words only.")
     _log.warning("--older-words is deprecated", extra={"fields": {"instead": f"--words {waves.OLDEST}"}})
     return waves.OLDEST
 
 
 def _token(admin_port: int | None, given: str, *, makes: bool) -> str:
-    """The token of the admin plane, a new one if the server `makes` one: whoever may use the plane can make
+    """The token of the admin plane, a new one if the server `makes` one: a user of the plane can make
     keys of the root user."""
     if admin_port == 0:
         return ""
@@ -316,7 +316,7 @@ def _database_settings(given: dict[str, Any], mode: str, memory: bool) -> Settin
     settings: Settings = _pick(Settings, given | {"words": words})
     if mode == "fast" and not memory:
         raise click.UsageError(
-            "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set it back."
+            "--like-aws=fast needs --memory: its clock runs ahead, and a restart would set the clock back."
         )
     if mode == "off":
         return settings
@@ -344,8 +344,8 @@ def _is_for_everybody(host: str, port: int, is_wanted: bool, asks_for_keys: bool
         is_for_everybody = is_open(host, port) and not asks_for_keys
     if is_for_everybody and not is_wanted:
         raise click.UsageError(
-            f"With --host {host} other machines could reach the server, and everybody could read and change "
-            "all data. Add --auth strict, which lets only those in who have a key, or --insecure, if you "
+            f"With --host {host} other machines can reach the server, and anyone can read and change "
+            "all data. Add --auth strict, which admits only users with a key, or --insecure, if you "
             "trust every machine that can reach it."
         )
     return is_for_everybody
@@ -416,7 +416,7 @@ def _check_stores(stores: dict[str, bool]) -> None:
     """Refuse more than one of the options that say where the data is."""
     options = [option for option, is_given in stores.items() if is_given]
     if len(options) > 1:
-        raise click.UsageError(f"{' and '.join(options)} say where the data is; give one of them.")
+        raise click.UsageError(f"{' and '.join(options)} both name the place of the data; give one of them.")
 
 
 def _arm(database: Database, faults: tuple[list[Rule], ...]) -> None:

@@ -18,12 +18,12 @@ from hashrange.server.access import is_loopback
 _log = logging.getLogger("hashrange.cli.serving.serve")
 
 _FOR_COMMANDS: Final = "for `hashrange key` and other commands: HASHRANGE_ADMIN_TOKEN; until the server stops"
-_OPEN: Final = "everybody who can reach the port can read and change all data"
+_OPEN: Final = "anyone who can reach the port can read and change all data"
 _TRUST: Final = "# and AWS_CA_BUNDLE=FILE, if the machine does not trust the certificate's authority already"
 _KEY: Final = "AWS_ACCESS_KEY_ID=YOUR-KEY AWS_SECRET_ACCESS_KEY=ITS-SECRET"
 _ATTENTION: Final = """
-    !! Everybody who can reach this port can read and change all data, with any credentials. Use
-    !! --auth strict, or let only machines that you trust reach it, or use --host 127.0.0.1.
+    !! Anyone who can reach this port can read and change all data, with any credentials. Use
+    !! --auth strict, or let only trusted machines reach the port, or use --host 127.0.0.1.
 """
 
 
@@ -85,7 +85,7 @@ def welcome(
     it. `strict`: only those who have a key have access."""
     endpoint = fields["endpoint"]
     durable = fields["engine"] != "memory"
-    data = f"{fields['data']} (durable)" if durable else "in memory (gone when the server stops)"
+    data = f"{fields['data']} (durable)" if durable else "in memory (lost when the server stops)"
     admin = f"{fields['admin']} (health, metrics, tables)" if "admin" in fields else "none"
     token = f"\n    token      {secrets.token} ({_FOR_COMMANDS})" if secrets.token else ""
     lines = "".join(f"    {title:<10} {text}\n" for title, text in secrets.lines.items())
@@ -107,5 +107,5 @@ Programs with an AWS SDK, and the AWS CLI, use this server with these settings:
 {trust}
     aws dynamodb list-tables
 
-Ctrl-C stops it.
+Ctrl-C stops the server.
 """

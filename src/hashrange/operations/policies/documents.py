@@ -258,7 +258,7 @@ def _covers(statement: dict[str, Any], name: str, value: str) -> bool:
 def matches(pattern: str, text: str) -> bool:
     """Whether a pattern with `*` and `?` matches all of a text.
 
-    Its time grows with the product of their lengths; a regular expression of many `.*` could take for ever.
+    Its time grows with the product of their lengths; a regular expression of many `.*` could take forever.
     """
     pattern = re.sub(r"\*+", "*", pattern)
     if len(pattern) - pattern.count("*") > len(text):

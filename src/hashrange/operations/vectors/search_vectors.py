@@ -127,7 +127,8 @@ def _searching(request: Request) -> _Searching:
 
 
 def _number(element: Any) -> Any:
-    """What a request gives as the number of an element, which may be of any type; None if it is no number."""
+    """What a request gives as the number of an element, which may be of any type; None if it is not a
+    number."""
     return element.get("N") if type(element) is dict and len(element) == 1 else None
 
 

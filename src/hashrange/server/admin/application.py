@@ -192,7 +192,7 @@ class AdminServer(uvicorn.Server):
 
 class AdminConnection(HttpToolsProtocol):
     """A connection that is cut off if its client is too slow, or sends endless headers: uvicorn would wait
-    for ever for a first request, and keep all headers."""
+    forever for a first request, and keep all headers."""
 
     _deadline: asyncio.TimerHandle | None = None
     _framing_bytes = 0

@@ -140,7 +140,8 @@ class Guard:
         return ADMIN if gate is None else WRITE
 
     def refusal(self, scope: Scope) -> Refusal | None:
-        """The status and the text of the refusal of a request, whoever asks; None if it is sound."""
+        """The status and the text of the refusal of a request, for any caller; None if the request is
+        sound."""
         headers: dict[bytes, bytes] = {}
         lines: Sequence[tuple[bytes, bytes]] = scope["headers"]
         for name, value in lines:

@@ -436,7 +436,7 @@ class _Range:
     def _verify(self, last: bytes) -> None:
         """Raise an error if the walk ended at damage.
 
-        An iterator stops at damage as it does at the end of the data; only its status tells the two apart.
+        An iterator stops at damage as it does at the end of the data; only its status distinguishes the two.
         The fast `items` does not show its status, so a slow iterator goes on from the last key.
         """
         iterator = self._db.iter(self._options)

@@ -122,8 +122,8 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
     table.set_format_version(5)
 
     options = Options(raw_mode=True)
-    # A torn record at the end of the log is no error: a crash leaves one. `damage` has already looked for all
-    # other damage, because RocksDB in this mode silently stops reading at a hole.
+    # A torn record at the end of the log is not an error: a crash leaves one. `damage` has already looked for
+    # all other damage, because RocksDB in this mode silently stops reading at a hole.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     # `manifest` reads the whole MANIFEST before each start.
     options.set_max_manifest_file_size(16 * _MIB)

@@ -255,7 +255,7 @@ class Commits:
         later: the answers lead to new requests, which can join the batch. If a thread waits for
         the next batch, or for room in it, the batch is released at once.
 
-        A waiting checkpoint goes before the next batch; otherwise busy writers could delay it for ever.
+        A waiting checkpoint goes before the next batch; otherwise busy writers could delay it forever.
         """
         self.committing = self._checkpoints[0] if self._checkpoints and self.broken is None else None
         self._idle.notify_all()

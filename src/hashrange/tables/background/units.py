@@ -51,7 +51,7 @@ BITE_SECONDS: Final = 0.003
 """How long the body of a bite should take. Requests that write wait for it."""
 
 TRIES_MAX: Final = 5
-"""A job whose error cannot pass is given up after so many tries, which take 15 seconds."""
+"""A job whose error cannot pass is given up after this many tries, which take 15 seconds."""
 
 _SHARE: Final = "share of the background work"
 
@@ -74,8 +74,8 @@ _NO_OCCASION: Final = Occasion(0.0, Settings())
 
 class Unit(NamedTuple):
     """A piece of background work: its name, and a function that does a bite and returns whether more is due.
-    `everywhere`: each server of a shared store has to do it. `destroys`: it removes for ever what its time is
-    over for, so it waits while the clock is not trusted (`leaps`)."""
+    `everywhere`: each server of a shared store has to do it. `destroys`: it permanently removes what its time
+    is over for, so it waits while the clock is not trusted (`leaps`)."""
 
     name: str
     step: Callable[[Bite], bool]
@@ -127,7 +127,7 @@ class Tries:
         return self._failed[job] >= TRIES_MAX
 
     def forget(self, job: str) -> None:
-        """Begin to count anew, because a try succeeded or the job has ended."""
+        """Count from zero, because a try succeeded or the job has ended."""
         self._failed.pop(job, None)
 
 

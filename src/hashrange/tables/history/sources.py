@@ -14,7 +14,7 @@ from hashrange.tables.history import recording
 
 
 def find(reader: Reader, full_name: str, table_id: str) -> Table | None:
-    """The table with this full name and id, even if it was deleted; None if nothing of it is left."""
+    """The table with this full name and id, even if it was deleted; None if the table left no data."""
     table = catalog.find_full(reader, full_name)
     if table is not None and table.id == table_id:
         return table

@@ -470,7 +470,7 @@ def _check_queue(engine: Readable, table: Table) -> Iterator[Problem]:
 
 def _check_history(engine: Readable, table: Table, history: History, latest: int) -> Iterator[Problem]:
     """The images of a table's history; `latest` is the last stamp that the engine gave. None of them can be
-    put right: nothing else knows the past."""
+    repaired: nothing else knows the past."""
     ends = [*(span.after for span in history.spans[1:]), latest]
     for span, end in zip(history.spans, ends, strict=True):
         low: tuple[bytes, bytes] | None = (b"", b"")
@@ -499,7 +499,7 @@ def _wrong_image(
     """What is wrong with an image of a span whose stamps are above `after`, and at most `end`."""
     place = images.split(sort)
     if place is None or not images.is_image(image):
-        return "this is no image of an item"
+        return "this is not an image of an item"
     if not after < place[1] <= end:
         return f"the image has the stamp {place[1]}, but lies among those above {after} and up to {end}"
     record = images.record_of(image)

@@ -84,7 +84,7 @@ def _restore_anew(txn: Transaction, name: str) -> None:
 
 
 def _empty(txn: Transaction, name: str, space: int) -> None:
-    """Take the entries of an index that is being filled away, and let its build begin anew."""
+    """Take the entries of an index that is being filled away, and let its build begin again."""
     table = catalog.find_full(txn, name)
     if table is None:
         return

@@ -75,8 +75,8 @@ def entry_bytes(size: int) -> int:
 
 
 def search_bytes(dimensions: int, results: int, size: int, vectors: int) -> float:
-    """The bytes of a search in an index with so many `dimensions`. `size` are the bytes of the attributes in
-    the answer, vectors not counted; `vectors` is how many vectors it holds."""
+    """The bytes of a search in an index with this many `dimensions`. `size` are the bytes of the attributes
+    in the answer, vectors not counted; `vectors` is how many vectors it holds."""
     examined = _SEARCH_BYTES_OF_DIMENSION * dimensions + _SEARCH_BYTES_OF_RESULT * results
     returned = size + VECTOR_BYTES_OF_DIMENSION * dimensions * vectors
     return max(examined + returned, float(VECTOR_REQUEST_BYTES_MIN))

@@ -157,7 +157,7 @@ def _rounded(dimensions: int, numbers: list[float]) -> bytes:
 
 
 def floats_of(dimensions: int) -> Struct:
-    """The form of a vector with so many dimensions."""
+    """The form of a vector with this many dimensions."""
     struct = _FLOATS.get(dimensions)
     if struct is None:
         struct = _FLOATS[dimensions] = Struct(f"<{dimensions}f")

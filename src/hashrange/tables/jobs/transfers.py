@@ -5,7 +5,7 @@ an object that is being read, which is closed when the job ends, when a step fai
 closed; a later step opens it again at the stored position.
 
 A permanent failure, such as a missing bucket, is a `BucketError` and ends the job as FAILED. After any other
-error the unit is tried again: for ever if the error may pass (`units.may_pass`), such as a lost connection,
+error the unit is tried again: forever if the error may pass (`units.may_pass`), such as a lost connection,
 and otherwise `units.TRIES_MAX` times, because nobody could end the job, and it would hold its table. A job
 whose error may pass is noted as `stalled` after as many tries, so that its table can be deleted.
 """

@@ -89,7 +89,7 @@ class Begun:
             self._kept, self._space = part, source.space
 
     def take(self, source: ReadSource) -> Any:
-        """What the run before has kept; None if it has kept nothing, or the table was made anew since."""
+        """What the run before has kept; None if it has kept nothing, or the table was made again since."""
         kept, self._kept = self._kept, None
         return kept if self._space == source.space else None
 

@@ -133,8 +133,8 @@ _FETCHED_AT_ONCE: Final = 64
 
 
 def _fetched_next(done: int, units: float) -> int:
-    """How many items to fetch next, after `done` items of so many units: about as many as fit into the page,
-    and few at first."""
+    """How many items to fetch next, after `done` items of this many units: about as many as fit into the
+    page, and few at first."""
     if not done:
         return _FETCHED_FIRST
     return max(1, min(int((FETCHED_MAX - units) * done / max(units, 1.0)), _FETCHED_AT_ONCE))

@@ -62,7 +62,7 @@ class AuditError(Exception):
 class AuditLog:
     """The audit log in `path`. `now` is the machine's time in epoch seconds. Thread-safe.
 
-    `problem` says why nothing can be written, "" if all is well; `lost`, `incomplete` and `written` count
+    `problem` says why nothing can be written, "" if nothing fails; `lost`, `incomplete` and `written` count
     entries.
     """
 
@@ -260,7 +260,7 @@ class AuditLog:
         *whole, torn = tail.split(b"\n")
         last = whole[-1] if whole else torn
         if not _LINE_BEGINS.startswith(last[: len(_LINE_BEGINS)]):
-            raise ValueError(f"{self.path} is no audit log; move the file away")
+            raise ValueError(f"{self.path} is not an audit log; move the file away")
         self._size = size - len(torn)
         self._truncate(self._size)
         is_new = size == 0 and not _numbered(self.path, 1).exists()

@@ -16,13 +16,13 @@ Example:
 
 @click.group("audit", epilog=_EPILOG)
 def command() -> None:
-    """Read the log of who did what."""
+    """Find items in the audit log."""
 
 
 @command.command("hash", short_help="Print the hash by which the log names an item.")
 @click.argument("key", type=Key())
 def hash_command(key: dict[str, Any]) -> None:
-    """Print the hash by which the log names KEY, a key of an item in plain JSON or DynamoDB's.
+    """Print the hash that stands for an item's KEY in the audit log. KEY is plain JSON, or DynamoDB's JSON.
 
     An example: {"user": "alice", "number": 7}
     """

@@ -20,10 +20,10 @@ Examples:
   hashrange key create --root                        the first key of a new server
   hashrange key create --user alice                  a key of a user of the users file
   hashrange key create --user ci --policy ci.json    a user with this policy only, without a users file
-  hashrange key create --user alice > alice.env      the secret is shown this once
+  hashrange key create --user alice > alice.env      the only time that the secret is shown
   hashrange key list
-  hashrange key rotate AKIA… --grace 1h              a new key; the old one ends in an hour
-  hashrange key disable AKIA…                        refused from now on
+  hashrange key rotate AKIA… --grace 1h              a new key; the old key expires in an hour
+  hashrange key disable AKIA…                        refused at once
   hashrange key enable AKIA…
 
 A key that is disabled, deleted or rotated out is refused at once by the server that the command asks, and
@@ -33,12 +33,12 @@ packages/access/docs/access.md."""
 
 @click.group("key", epilog=_EPILOG)
 def command() -> None:
-    """Make, list, disable, rotate and delete access keys in a server's store."""
+    """Create, list, disable, rotate and delete access keys in a server's store."""
 
 
 @command.command("create")
-@click.option("--user", metavar="NAME", help="The user whose key it is.")
-@click.option("--root", is_flag=True, help="A key of the root user, who may do everything.")
+@click.option("--user", metavar="NAME", help="The user who gets the key.")
+@click.option("--root", is_flag=True, help="Create a key of the root user, who may do everything.")
 @click.option("--account", metavar="ID", help="The account, if the server has several.")
 @click.option(
     "--policy",
@@ -51,7 +51,7 @@ def command() -> None:
 def create(
     plane: Plane, user: str | None, root: bool, account: str | None, policy_file: Path | None
 ) -> None:
-    """Make a key, and show its secret this once."""
+    """Create a key, and show its secret, which is not shown again."""
     if root == bool(user):
         raise click.UsageError("Name the user with --user NAME, or give --root.")
     sent: dict[str, Any] = {"user": user or "", "account": account}
@@ -82,7 +82,7 @@ def list_(plane: Plane, format_: str) -> None:
 @click.argument("key_id", metavar="ID")
 @plane_options
 def disable(plane: Plane, key_id: str) -> None:
-    """Refuse a key from now on."""
+    """Disable a key at once."""
     _set(plane, key_id, enabled=False)
 
 
@@ -90,18 +90,18 @@ def disable(plane: Plane, key_id: str) -> None:
 @click.argument("key_id", metavar="ID")
 @plane_options
 def enable(plane: Plane, key_id: str) -> None:
-    """Accept a key again, also one that was rotated out."""
+    """Accept a disabled or expired key again."""
     _set(plane, key_id, enabled=True)
 
 
 @command.command("rotate", short_help="Make another key of the same user.")
 @click.argument("key_id", metavar="ID")
 @click.option(
-    "--grace", type=Duration(), default="24h", show_default=True, help="How long the old key still counts."
+    "--grace", type=Duration(), default="24h", show_default=True, help="How long the old key stays valid."
 )
 @plane_options
 def rotate(plane: Plane, key_id: str, grace: float) -> None:
-    """Make another key of the same user; the old one ends after a while."""
+    """Create a new key for the same user; the old key expires after a grace period."""
     answer = ask(plane, f"{_PATH}/{key_id}/rotate", "secret", _START, {"grace_seconds": grace})
     _show_secret(answer)
     click.echo(f"{key_id} ends in {show_duration(grace)}.", err=True)
@@ -112,7 +112,7 @@ def rotate(plane: Plane, key_id: str, grace: float) -> None:
 @yes_option
 @plane_options
 def delete(plane: Plane, key_id: str, yes: bool) -> None:
-    """Delete a key for ever."""
+    """Delete a key permanently."""
     confirm(f"Delete the key {key_id}? Programs that use it are refused at once.", yes)
     ask(plane, f"{_PATH}/{key_id}", "deleted", _START, method="DELETE")
     click.echo(f"{key_id} is deleted.")

@@ -33,7 +33,7 @@ def command() -> None:
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--resource", "on_resource", is_flag=True, help="The policies are attached to resources.")
 def lint_command(files: tuple[Path, ...], on_resource: bool) -> None:
-    """Find what is wrong in policies, and what does something else than it seems to.
+    """Find errors in policies, and statements that do not do what they seem to do.
 
     FILES are policy documents or users files. The exit code is 1 if there is an error or a danger.
     """
@@ -53,7 +53,7 @@ def lint_command(files: tuple[Path, ...], on_resource: bool) -> None:
         click.echo(str(finding))
     if any(finding.severity != "note" for finding in found):
         raise SystemExit(1)
-    click.echo(f"{len(files)} file{'s' if len(files) > 1 else ''} without danger.")
+    click.echo(f"{len(files)} file{'s' if len(files) > 1 else ''} without errors or dangers.")
 
 
 @command.command("simulate")
@@ -89,7 +89,7 @@ def simulate_command(
     principal: str,
     context: tuple[str, ...],
 ) -> None:
-    """Decide one request, and say what became of each statement.
+    """Decide one request, and show how each statement counted.
 
     The exit code is 0 if the request is allowed, and 1 if it is refused.
     """
@@ -121,7 +121,7 @@ def simulate_command(
     help="Allow only the partition keys that the requests named, where all of them named some.",
 )
 def suggest_command(logs: tuple[Path, ...], user: str | None, leading_keys: bool) -> None:
-    """Make the smallest policy that allows what a server with --auth soft would refuse.
+    """Print the smallest policy that allows what a server with --auth soft would refuse.
 
     LOGS are the logs of a server with `--auth soft --log-format json`. Give its users what they may do
     already, or nothing, let the program do all of its work, and attach the policy that this command prints.
@@ -186,7 +186,7 @@ def _identity(users: Path, user: str | None) -> Identity:
         if user in (identity.principal.name, identity.principal.arn) and user:
             return identity
     names = ", ".join(dict.fromkeys(each.principal.name or each.principal.arn for each in known))
-    raise click.UsageError(f"--user {user or ''} is none of these: {names}.")
+    raise click.UsageError(f"--user {user or ''} is not in the file; give one of {names}.")
 
 
 def _principal(arn: str) -> Principal:

@@ -75,21 +75,21 @@ _OPTIONS: Final = (
         "--root-secret-access-key",
         default="",
         metavar="SECRET",
-        help="Its secret. Use the variable: other users of the machine can read options.  "
+        help="Secret key of the root user. Use the variable: other users of the machine can read options.  "
         "[default: none]",
     ),
     option(
         "--audit-log",
         type=_FILE,
         metavar="FILE",
-        help="Log of who did what, in lines of JSON. Keys of items are hashed, other values never "
-        "written; see packages/access/docs/access.md.  [default: none]",
+        help="Log of requests and changes with their callers, in JSON lines. Keys of items are hashed, other "
+        "values never written; see packages/access/docs/access.md.  [default: none]",
     ),
     option(
         "--audit-log-bytes",
         type=Size(),
         default=100 * 1024 * 1024,
-        help="Size at which the audit log goes on in a new file.",
+        help="Size at which the audit log continues in a new file.",
     ),
     option(
         "--audit-log-files",
@@ -229,7 +229,7 @@ def _users(given: Mapping[str, Any], account_id: str, *, separate: bool) -> User
         raise ValueError(f"--root-secret-access-key has fewer than {_SECRET_CHARS_MIN} characters.")
     account = users.accounts[0] if len(users.accounts) == 1 else account_id
     if account not in users.accounts:
-        raise ValueError(f"--account-id {account} is none of the accounts of {file}, so it has no root user.")
+        raise ValueError(f"--account-id {account} is not an account of {file}, so it has no root user.")
     users.add(Key(key_id, secret), root_of(account))
     return users
 
@@ -259,10 +259,10 @@ def _check_somebody(auth: str, directory: Any, *, can_make: bool) -> None:
         raise click.UsageError(
             f"--auth {auth} needs --users FILE, or a root key (HASHRANGE_ROOT_ACCESS_KEY_ID and "
             "HASHRANGE_ROOT_SECRET_ACCESS_KEY), or HASHRANGE_ADMIN_TOKEN, with which `hashrange key` makes "
-            "one: nobody has a key, and none can be made; see packages/access/docs/access.md."
+            "a key: without one nobody can use the server; see packages/access/docs/access.md."
         )
     click.echo(
-        "Nobody has a key yet: `hashrange key create --root`, with the token of the admin plane in "
+        "There are no keys yet: `hashrange key create --root`, with the token of the admin plane in "
         "HASHRANGE_ADMIN_TOKEN, makes the first.",
         err=True,
     )
@@ -272,7 +272,7 @@ def _limiter(given: Mapping[str, Any]) -> Limiter | None:
     """What limits the requests of keys, as --requests-per-second-max and the users file say."""
     per_second, burst = given["requests_per_second_max"], given["requests_burst"]
     if per_second == 0:
-        raise click.UsageError("--requests-per-second-max is 0; without the option there is no limit.")
+        raise click.UsageError("--requests-per-second-max is 0; leave the option out for no limit.")
     if per_second is None and given["auth"] == OFF:
         if burst is not None:
             raise click.UsageError("--requests-burst has no effect without --requests-per-second-max.")

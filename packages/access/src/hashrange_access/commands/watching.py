@@ -2,7 +2,7 @@
 
 Once a second it looks whether the file or the stored keys have changed. A file counts when it has stayed the
 same for a second, so that a half-written one is not read; `ask` reads it at once. If the new file cannot be
-used, the users stay as they were, and the log says where the fault is. Whatever goes wrong here is logged:
+used, the users are unchanged, and the log says where the fault is. Whatever goes wrong here is logged:
 the watch goes on, and so does the server.
 """
 
@@ -32,7 +32,7 @@ Seen = tuple[int, ...]
 
 
 class Watcher:
-    """Keeps a directory up to date. `load` reads the users anew; it raises ValueError if that fails."""
+    """Keeps a directory up to date. `load` reads the users again; it raises ValueError if that fails."""
 
     def __init__(self, file: Path | None, load: Callable[[], Users]) -> None:
         self._file = file
@@ -69,7 +69,9 @@ class Watcher:
                 except Exception:
                     # (damaged records of keys, for one)
                     if not self._is_broken:
-                        _log.exception("looking for changed users and keys failed; the known ones stay")
+                        _log.exception(
+                            "looking for changed users and keys failed; known users and keys stay valid"
+                        )
                     self._is_broken = True
                 else:
                     self._is_broken = False
@@ -94,7 +96,7 @@ class Watcher:
             keyring.refresh()
         except Exception as error:
             if not self._is_failing:
-                _log.warning("the keys of the store cannot be read; the known ones stay: %s", error)
+                _log.warning("the keys of the store cannot be read; known keys stay valid: %s", error)
             self._is_failing = True
         else:
             self._is_failing = False
@@ -106,7 +108,7 @@ class Watcher:
         except Exception as error:
             known = isinstance(error, ValueError)
             fields["why"] = (str(error) if known else f"it cannot be read: {error!r}")[:_WHY_CHARS_MAX]
-            _log.error("the users stay as they were: the new users file is wrong", extra={"fields": fields})
+            _log.error("the users are unchanged: the new users file is wrong", extra={"fields": fields})
             return
         directory.set_users(users)
         _log.info("read the users file again", extra={"fields": fields | {"keys": len(users.keys)}})

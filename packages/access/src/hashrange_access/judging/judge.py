@@ -44,7 +44,7 @@ WOULD_REFUSE: Final = "strict would refuse a request"
 _LEADING_KEYS: Final = "dynamodb:leadingkeys"
 _ORDINALS: Final = ("first", "second", "third", "fourth")
 _POLICIES_MAX: Final = 200
-# Whoever may change policies has to be able to mend one that cannot be read.
+# A user who may change policies must be able to mend an unreadable one.
 _MENDING: Final = frozenset({"GetResourcePolicy", "PutResourcePolicy", "DeleteResourcePolicy"})
 
 

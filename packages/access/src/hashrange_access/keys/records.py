@@ -35,7 +35,7 @@ class StoredKey(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def about(self) -> bytes:
-        """What the sealed secret is bound to: whoever may write to the store cannot give it to another user
+        """What the sealed secret is bound to: a writer of the store cannot give the secret to another user
         or another policy."""
         return msgspec.json.encode((self.id, self.account, self.user, self.policy))
 

@@ -5,7 +5,7 @@
     conditions  the condition operators
     requests    who asks for what: `Principal`, `Request`
     evaluation  decides: `evaluate`, `Attached`, `Decision`
-    errors      the error of a document that is no policy
+    errors      the error of a document that is not a policy
     linting     what is wrong or has no effect in a document: `lint`
     suggesting  the smallest policy for what was recorded: `Uses`
 

@@ -71,17 +71,17 @@ def _of(
             "danger", where, "Allow with NotAction permits every other action, also those of later versions"
         )
     if statement.allows and statement.excludes_principals:
-        yield Finding("danger", where, "Allow with NotPrincipal permits everybody else, also strangers")
+        yield Finding("danger", where, "Allow with NotPrincipal permits anyone else, strangers included")
     is_public = any(name == "*" for _, name in statement.principals or ())
     if statement.allows and is_public and not statement.conditions:
-        yield Finding("danger", where, 'Principal "*" without a condition permits everybody, also strangers')
+        yield Finding("danger", where, 'Principal "*" without a condition permits anyone, strangers included')
     if not statement.variables:
         texts = [*statement.resources, *(value for part in statement.conditions for value in part.values)]
         if any(map(has_variables, texts)):
             yield Finding(
                 "danger",
                 where,
-                f"the version {OLD_VERSION} does not know variables: ${{…}} is compared as it stands. "
+                f"the version {OLD_VERSION} has no variables: ${{…}} is compared literally. "
                 'Add "Version": "2012-10-17"',
             )
     for condition in statement.conditions:
@@ -130,7 +130,7 @@ def _of_condition(statement: Statement, condition: Condition, where: str) -> Ite
     if condition.operator in ("stringequals", "stringnotequals") and any(
         "*" in value.replace("${*}", "") for value in condition.values
     ):
-        yield Finding("danger", where, f"{condition.text} knows no wildcards: * is compared as it stands")
+        yield Finding("danger", where, f"{condition.text} has no wildcards: * is compared literally")
 
 
 def _reads_all(statement: Statement) -> bool:

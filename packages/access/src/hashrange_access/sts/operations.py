@@ -234,11 +234,11 @@ def _assumed(role: Role, name: str) -> Result:
 
 def _credentials(desk: Desk, session: Session) -> Result:
     if desk.tokens is None:
-        raise StsError("AccessDenied", "This server gives no sessions away.", 403)
+        raise StsError("AccessDenied", "This server issues no sessions.", 403)
     try:
         made, token = desk.tokens.make(session)
     except VaultError as error:
-        raise StsError("AccessDenied", f"This server gives no sessions away: {error}", 403) from error
+        raise StsError("AccessDenied", f"This server issues no sessions: {error}", 403) from error
     return _shown(made.key_id, made.secret, token, made.expires)
 
 

@@ -1,11 +1,11 @@
 """Credentials of sessions: `Tokens`.
 
 No server stores a session. Its token holds the session, sealed by the key file's key (`access.keys.sealing`):
-whoever has the key file, so every server over one store, can read the token, and nobody can make or change
-one. The policies of the role, its boundary and its tags are not in the token: they are those that the role
-has when a request arrives. A session ends at its time, or when its role or its user's key is there no longer.
-A session whose own policies are not all there any more may do nothing: one that is missing may have had a
-Deny.
+every server with the key file, so every server over one store, can read the token, and nobody can make or
+change one. The policies of the role, its boundary and its tags are not in the token: they are those that the
+role has when a request arrives. A session ends at its time, or when its role or its user's key is there no
+longer. A session whose own policies are not all there any more may do nothing: one that is missing may have
+had a Deny.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class Tokens:
         return key
 
     def session(self, token: str) -> Session | None:
-        """The session of a token, whether it has expired or not; None for a text that is no token of ours."""
+        """The session of a token, whether it has expired or not; None for a text that is not a token of
+        ours."""
         if len(token) > _TOKEN_CHARS_MAX:
             return None
         try:

@@ -40,7 +40,7 @@ class ConditionFields:
     value: str = ""
     value2: str = ""
     is_blank: bool = False
-    """Whether it stands for an attribute of a key that has no value yet, and so is no condition."""
+    """Whether it stands for an attribute of a key that has no value yet, and so is not a condition."""
 
 
 async def page(view: View) -> Response:

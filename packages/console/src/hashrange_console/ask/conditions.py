@@ -160,7 +160,9 @@ def path_of(text: str) -> Path:
         parts.append(int(number) if number else quoted.replace('""', '"') if quoted else name)
         place = match.end()
     if not parts or place != len(text) or isinstance(parts[0], int):
-        raise Refused(f'{text!r} is no attribute. Write a name, a path like a.b[0], or "a name.with dots".')
+        raise Refused(
+            f'{text!r} is not an attribute. Write a name, a path like a.b[0], or "a name.with dots".'
+        )
     return tuple(parts)
 
 
@@ -217,7 +219,7 @@ def value_of(kind: str, text: str) -> Value:
 
 
 def _check(value: Any) -> None:
-    """Refuse what is no value in DynamoDB's JSON."""
+    """Refuse what is not a value in DynamoDB's JSON."""
     match value:
         case {"S": str()} | {"N": str()} | {"BOOL": bool()} | {"NULL": bool()} if len(value) == 1:
             return

@@ -254,7 +254,7 @@ async def _has_items(view: View, source: TableOrIndex, item: Item) -> bool:
     try:
         return bool((await view.read("Query", sent))["Count"])
     except Refused:
-        return False  # (the text is no number, for example)
+        return False  # (the text is not a number, for example)
 
 
 def _named(source: TableOrIndex) -> str:

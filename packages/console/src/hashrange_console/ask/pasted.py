@@ -131,7 +131,7 @@ def _python(node: ast.expr, text: str) -> Any:
             return {_hashable(_python(member, text)) for member in members}
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             return _called(name, [_python(argument, text) for argument in arguments])
-    raise NoItem(f"{(ast.get_source_segment(text, node) or '')[:60]!r} is no value of an attribute")
+    raise NoItem(f"{(ast.get_source_segment(text, node) or '')[:60]!r} is not a value of an attribute")
 
 
 def _called(name: str, arguments: list[Any]) -> Any:
@@ -145,7 +145,7 @@ def _called(name: str, arguments: list[Any]) -> Any:
             return content
         case ("set" | "frozenset"), [list() | set() as members]:
             return {_hashable(member) for member in members}
-    raise NoItem(f"{name}(…) is no value of an attribute")
+    raise NoItem(f"{name}(…) is not a value of an attribute")
 
 
 def _hashable(member: Any) -> Any:

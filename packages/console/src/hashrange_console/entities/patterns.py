@@ -2,7 +2,7 @@
 
 USER#42 has the pattern USER#*: words that a separator follows stay, every second part is a value. A word
 alone, such as PROFILE, stays if it is in capitals, or if several partitions have it as a sort key. Items
-whose keys have no pattern are told apart by an attribute that names their type, or by their attributes.
+whose keys have no pattern are distinguished by an attribute that names their type, or by their attributes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPE_NAMES: Final = (
     "type", "_type", "Type", "entity", "Entity", "entityType", "entity_type", "EntityType", "__typename",
     "_et", "__edb_e__", "kind", "Kind", "model", "itemType", "item_type", "recordType", "record_type",
 )  # fmt: skip
-"""Names of attributes by which programs tell types of items apart."""
+"""Names of attributes by which programs distinguish types of items."""
 _SEPARATORS: Final = re.compile(r"([#:|/]+)")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_\-]*")
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z_\-]+")

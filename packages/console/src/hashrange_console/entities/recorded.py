@@ -31,7 +31,7 @@ from hashrange_console.reach import View
 
 TABLES_MAX: Final = 100
 USES_MAX: Final = 200
-"""The most uses of a table that are told apart; further ones are only counted."""
+"""The most uses of a table that are distinguished; further ones are only counted."""
 PATTERNS_MAX: Final = 12
 """The most patterns with which one operation compares the same attributes, before they are taken for one."""
 _PATTERN_CHARACTERS_MAX: Final = 100
@@ -117,7 +117,7 @@ class Uses(Observer):
         return table
 
     def know(self, scope: str, name: str, key_names: tuple[str, ...]) -> None:
-        """Note the names of a table's key, by which the items of puts are told apart."""
+        """Note the names of a table's key, by which the items of puts are distinguished."""
         with self._lock:
             table = self._table(scope, name)
             if table is not None:

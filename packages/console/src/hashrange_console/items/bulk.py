@@ -99,11 +99,11 @@ def _wanted(finding: Finding, sent: Step) -> Value | None:
     if sent.action == "delete":
         return None
     if sent.action not in ("set", "remove"):
-        raise Refused(f"{sent.action!r} is no change of many items: use delete, set or remove.")
+        raise Refused(f"{sent.action!r} is not a bulk change: use delete, set or remove.")
     if not sent.name:
         raise Refused("Name the attribute.")
     if sent.name in finding.key_names:
-        raise Refused(f"{sent.name} is of the table's key, which cannot be changed.")
+        raise Refused(f"{sent.name} is an attribute of the table's key, which cannot be changed.")
     if sent.chosen is None and any(name == sent.name for name, _, _ in finding.keys):
         raise Refused(
             f"{sent.name} is of the key of the index that is read, so changed items would be found again. "

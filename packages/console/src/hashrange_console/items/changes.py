@@ -117,7 +117,7 @@ async def convert(view: View) -> Response:
     """The text of an edited item in another form of editing."""
     sent = await read_json(view.request, Conversion, limits.REQUEST_BODY_BYTES_MAX)
     if sent.to not in forms.FORMS:
-        raise Refused(f"{sent.to!r} is no form of editing.")
+        raise Refused(f"{sent.to!r} is not a form of editing.")
     keys = await _keys(view, sent.table)
     _, item = await asyncio.to_thread(_read, sent)
     return json({"edited": forms.written(item, sent.to, keys)})

@@ -2,7 +2,7 @@
 
 A download is written page by page while it is sent, and ends when the browser goes away.
 
-A spreadsheet runs a cell as a formula that begins with "=" or the like, and whoever may write an item chooses
+A spreadsheet runs a cell as a formula that begins with "=" or the like, and the writer of an item chooses
 the cell. So in a CSV for spreadsheets such a text has an apostrophe before it (OWASP, "CSV Injection"). The
 CSV with types, from which items are imported again, has none.
 """
@@ -51,7 +51,7 @@ async def download(view: View) -> Response:
     table = view.request.path_params["table"]
     format_ = view.given("format")
     if format_ not in FORMATS:
-        raise Refused(f"{format_!r} is no format of a download: use {', '.join(FORMATS)}.")
+        raise Refused(f"{format_!r} is not a format of a download: use {', '.join(FORMATS)}.")
     finding = await Finding.of(view, table)
     keys = view.request.query_params.getlist("key")
     header, writer = b"", _WRITERS.get(format_)

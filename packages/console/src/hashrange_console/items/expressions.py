@@ -60,7 +60,7 @@ def update(table: str, keys: list[str], shown: Item, edited: Item) -> dict[str, 
         raise Refused("The key of an item cannot be changed. Make a new item, and delete this one.")
     changed = whole(shown, edited)
     if not changed:
-        raise Refused("Nothing was changed, so there is nothing to save.")
+        raise Refused("There are no changes to save.")
     for changes in (differences(shown, edited), changed):
         request = _update(table, keys, shown, changes)
         if len(request["UpdateExpression"]) <= limits.EXPRESSION_BYTES_MAX:

@@ -58,7 +58,7 @@ def read(text: str, form: str, shown: Item) -> Item:
         return admit_all(item_of_plain(text, shown))
     if form == "dynamodb":
         return admit_all(item_of(text))
-    raise Refused(f"{form!r} is no form of editing: use {', '.join(FORMS)}.")
+    raise Refused(f"{form!r} is not a form of editing: use {', '.join(FORMS)}.")
 
 
 def rows_text(item: Item, keys: list[str]) -> str:
@@ -107,7 +107,7 @@ def _members(rows: list[ValueFields], path: str) -> dict[str, Value]:
             inside = f" in {path}" if path else ""
             raise Refused(f"An attribute{inside} has no name. Give it one, or remove it.")
         if name in members:
-            raise Refused(f"{place}: this name stands twice. Rename or remove one of the two.")
+            raise Refused(f"{place}: this name occurs twice. Rename or remove one of the two.")
         members[name] = value_of(row, place)
     return members
 
@@ -132,7 +132,7 @@ def value_of(row: ValueFields, path: str) -> Value:
         case "S" | "N" | "B":
             value = {row.kind: _text(row, row.kind, path)}
         case _:
-            raise Refused(f"{path}: {row.kind!r} is no type of a value.")
+            raise Refused(f"{path}: {row.kind!r} is not a type of a value.")
     admit(path, value)
     return value
 

@@ -146,7 +146,7 @@ def _begin(sent: Piece, described: dict[str, Any]) -> tuple[int, Any]:
         except NoItem as error:
             raise Refused(f"This file cannot be imported here: {error}.") from None
     if sent.layout.format not in FORMATS:
-        raise Refused(f"{sent.layout.format!r} is no format of a file.")
+        raise Refused(f"{sent.layout.format!r} is not a format of a file.")
     types = {
         definition["AttributeName"]: definition["AttributeType"]
         for definition in described["AttributeDefinitions"]

@@ -93,7 +93,7 @@ def chosen_form(view: View) -> str:
     """The form of editing in the address. Raises `Refused`."""
     form = view.given("as") or "form"
     if form not in FORMS:
-        raise Refused(f"{form!r} is no form of editing: use {', '.join(FORMS)}.")
+        raise Refused(f"{form!r} is not a form of editing: use {', '.join(FORMS)}.")
     return form
 
 

@@ -50,7 +50,7 @@ def check_json(text: str) -> None:
             path[-1] = name
             if name in names:
                 place = ".".join(part for part in path if part)
-                raise Refused(f"{place}: this name stands twice in the same object. Remove one of the two.")
+                raise Refused(f"{place}: this name occurs twice in the same object. Remove one of the two.")
             names.add(name)
         elif token[0] in "{[":
             objects.append(set() if token[0] == "{" else None)
@@ -63,8 +63,8 @@ def check_json(text: str) -> None:
 
 
 def _check(path: str, value: Any) -> None:
-    """Refuse what is no value in DynamoDB's JSON: above all a number that is not text, whose digits a reader
-    of JSON may have lost."""
+    """Refuse what is not a value in DynamoDB's JSON: above all a number that is not text, whose digits a
+    reader of JSON may have lost."""
     if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in NAMES:
         types = ", ".join(NAMES)
         raise Refused(f'{path}: a value is an object with its type, such as {{"S": "text"}}; types: {types}.')

@@ -46,7 +46,7 @@ PARTS: Final[tuple[Part, ...]] = (
         destinations.DestinationChange,
     ),
     Page("/console/faults", "The fault rules.", faults.page),
-    Action("/console/faults/add", "Put a fault rule in force.", faults.add, faults.NewRule),
+    Action("/console/faults/add", "Add a fault rule.", faults.add, faults.NewRule),
     Action("/console/faults/remove", "Remove a fault rule.", faults.remove, faults.OldRule),
     Page("/console/clock", "The clock.", clock.page),
     Action("/console/clock/change", "Change a virtual clock.", clock.change, ClockChange),

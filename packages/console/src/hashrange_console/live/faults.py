@@ -97,7 +97,7 @@ def text_of(sent: NewRule) -> str:
         try:
             words.append(f"probability={float(percent) / 100:.6g}")
         except ValueError:
-            raise Refused(f"{percent!r} is not a number of percent, as 10 is.") from None
+            raise Refused(f"{percent!r} is not a percentage, such as 10.") from None
     try:
         options = shlex.split(sent.options)
     except ValueError as error:

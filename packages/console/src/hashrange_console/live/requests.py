@@ -101,7 +101,7 @@ def wanted_of(view: View) -> RequestFilter:
     except ValueError:
         slow_seconds = -1.0
     if not 0 <= slow_seconds < 1e6:
-        raise Refused(f"{slow!r} is not a number of milliseconds, as 100 is.")
+        raise Refused(f"{slow!r} is not a number of milliseconds, such as 100.")
     key = key_of(view.given("key")) if view.given("key") else {}
     operation, table, failed = (view.given(name) for name in ("operation", "table", "failed"))
     return RequestFilter(operation, table, bool(failed), slow_seconds, tuple(key.items()))

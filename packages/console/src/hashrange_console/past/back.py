@@ -1,4 +1,4 @@
-"""Bringing items back to a moment: by time travel's undo, after a try that writes nothing.
+"""Restoring items as of a moment: by time travel's undo, after a try that writes nothing.
 
 The try says what each item would become. The undo is one transaction of ordinary writes.
 """

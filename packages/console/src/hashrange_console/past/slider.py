@@ -11,7 +11,7 @@ from hashrange.server.admin.application import subject_of
 from hashrange_console.reach import Refused, View
 
 _SHORT_SECONDS: Final = 600
-OFF: Final = "The past of this table is not kept."
+OFF: Final = "This table has no point-in-time recovery."
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,6 @@ for (const form of document.querySelectorAll("[data-entities]")) {
     row.querySelector("input").focus();
   });
   form.querySelector("[data-forget]")?.addEventListener("click", async () => {
-    if (await sure("Forget what was corrected?", "Propose anew")) keep([]);
+    if (await sure("Discard the corrections?", "Propose again")) keep([]);
   });
 }

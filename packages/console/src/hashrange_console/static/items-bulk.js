@@ -122,7 +122,7 @@ function begin(form) {
     said.textContent = "";
     const total = rows ? rows.length : await count();
     const title = total === null ? "" : words(action, total);
-    const about = "Each item is changed only if nobody changes it meanwhile.";
+    const about = "An item that someone changes meanwhile is skipped.";
     if (total === null || !(await sure(`${title}?`, title, { text: about, red: action === "delete" }))) {
       progress.hidden = true;
       return;

@@ -21,7 +21,7 @@ for (const [place, field] of document.querySelectorAll("select[name=op]").entrie
 
 for (const button of document.querySelectorAll("[data-undo]")) {
   button.addEventListener("click", async () => {
-    if (!(await sure(`Bring back the item as it was at ${button.dataset.to}?`, "Bring back", { red: false }))) return;
+    if (!(await sure(`Restore the item as of ${button.dataset.to}?`, "Restore", { red: false }))) return;
     // (a key holds its numbers as text, so parsing it is exact)
     const key = JSON.parse(button.dataset.key);
     const done = await send("/console/undo", { table: button.dataset.table, key, to: button.dataset.to });

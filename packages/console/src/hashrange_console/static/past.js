@@ -84,8 +84,8 @@ async function ask(bar) {
   if (!tried) return;
   const { restored, deleted, unchanged } = tried.counts;
   const text = `As of ${tried.at}: ${restored} would be written back, ${deleted} deleted, ${unchanged} stay as they are. `
-    + "It is one transaction of ordinary writes. Changes that programs made meanwhile are overwritten.";
-  if (!(await sure("Bring these items back?", "Bring back", { text, red: false }))) return;
+    + "The items are restored in one transaction of ordinary writes, which overwrites later changes.";
+  if (!(await sure("Restore these items?", "Restore", { text, red: false }))) return;
   const done = await send("/console/past/back", body);
   if (done) location.assign(done.href);
 }

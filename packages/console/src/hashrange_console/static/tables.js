@@ -88,7 +88,7 @@ demo?.addEventListener("click", async () => {
   state.before(problem);
   demo.hidden = true;
   state.hidden = false;
-  state.textContent = "Making the table …";
+  state.textContent = "Creating the table …";
   let step = await send("/console/demo", "started" in demo.dataset ? { next: 0 } : {});
   while (step && !step.ready) {
     const bar = document.createElement("progress");

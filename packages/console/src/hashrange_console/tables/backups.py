@@ -96,9 +96,9 @@ async def page(view: View) -> Response:
 
 
 _FORMS: Final[tuple[tuple[str, str, type[Asks]], ...]] = (
-    ("/console/backups/make", "Make a backup of a table.", NewBackup),
+    ("/console/backups/make", "Back up a table.", NewBackup),
     ("/console/backups/delete", "Delete a backup.", OldBackup),
-    ("/console/backups/restore", "Make a table from a backup.", Restore),
+    ("/console/backups/restore", "Restore a table from a backup.", Restore),
     ("/console/backups/restore-moment", "Make a table from another one as of a moment.", RestoreMoment),
 )
 PARTS: Final = tuple(Action(path, about, answer(shape), shape) for path, about, shape in _FORMS)

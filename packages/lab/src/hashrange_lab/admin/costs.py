@@ -1,7 +1,7 @@
 """What requests cost, on the admin plane: the units that were counted, which readers price as they like.
 
 GET   /v1/costs   the counts, or null while nothing is counted
-POST  /v1/costs   begin or end to count, or begin anew
+POST  /v1/costs   begin or end to count, or count from zero
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class HeatAnswer(msgspec.Struct):
 
 
 def shown(looked: Looked, subject: Subject, keys: int) -> HeatShown:
-    """What is counted, with at most so many keys."""
+    """What is counted, with at most this many keys."""
     heat = looked.heat
     return HeatShown(
         since=show_moment(heat.since),

@@ -37,7 +37,7 @@ IMAGES_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024**2
 CLIENTS_MAX: Final = 10_000
 READ_SECONDS_MAX: Final = 60.0
-"""A read that takes no longer than this shows one moment; what has gone is kept for so much longer."""
+"""A read that takes no longer than this shows one moment; replaced values are kept this much longer."""
 
 _READS: Final = frozenset({
     "BatchExecuteStatement", "BatchGetItem", "ExecuteStatement", "GetItem", "Query", "Scan",

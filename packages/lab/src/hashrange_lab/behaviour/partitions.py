@@ -27,7 +27,7 @@ from hashrange_lab.behaviour.buckets import Bucket
 Position = tuple[bytes, bytes]
 
 PARTITIONS_MAX: Final = 4_096
-"""The most partitions of a table that are told apart here."""
+"""The most partitions of a table that are distinguished here."""
 
 _HASH_BITS: Final = 64
 _SEEN: Final = 64
@@ -63,7 +63,7 @@ class Partition:
         return self._hot_seconds > seconds
 
     def cooled(self) -> None:
-        """Begin to count anew."""
+        """Count from zero."""
         self._hot_seconds = 0
 
 

@@ -22,12 +22,12 @@ from hashrange_lab.money.statement import GROUPS, Statement
 
 _EPILOG: Final = """\b
 Examples:
-  hashrange costs start                       begin to count
+  hashrange costs start                       start counting
   hashrange costs show                        what requests cost since then, by table and operation
-  hashrange costs show --by caller --reset    by program, and begin anew
+  hashrange costs show --by caller --reset    by program, then count from zero
   hashrange costs show --region eu-west-1 --format json
                                               with the prices of another region, for programs
-  hashrange costs advice                      what would make requests cheaper, with figures
+  hashrange costs advice                      how to make requests cheaper, with figures
   hashrange costs compare                     on demand, provisioned or reserved, for what was counted
   hashrange costs load > monday.csv           the units of each minute; compare reads such files, and
                                               recordings of hashrange record
@@ -45,7 +45,7 @@ def _price_options(function: Any) -> Any:
         "--prices",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Prices in place of the published ones: a file in TOML, see docs/costs.md.",
+        help="Prices to use instead of the published ones: a TOML file, see docs/costs.md.",
     )(function)
     return click.option(
         "--region", metavar="REGION", default="", help="Region of the prices.  [default: the server's]"
@@ -54,7 +54,7 @@ def _price_options(function: Any) -> Any:
 
 @click.group("costs", epilog=_EPILOG)
 def command() -> None:
-    """Show what the requests of a running server cost on AWS, and what would save money."""
+    """Show what a running server's requests would cost on AWS, and how to save money."""
 
 
 @command.command("show", short_help="Show what requests cost since counting began.")
@@ -62,16 +62,16 @@ def command() -> None:
     "--by",
     type=click.Choice(GROUPS),
     multiple=True,
-    help="Tell costs apart by this; may be given several times.  [default: table, operation]",
+    help="Group costs by this; may be given several times.  [default: table, operation]",
 )
-@click.option("--reset", is_flag=True, help="Begin to count anew after this.")
-@format_option("How costs are printed; JSON has amounts of money as texts with all digits.")
+@click.option("--reset", is_flag=True, help="Show the costs, then count again from zero.")
+@format_option("The output format; JSON has amounts as strings with all digits.")
 @_price_options
 @plane_options
 def show(
     plane: Plane, by: tuple[str, ...], reset: bool, format_: str, region: str, prices: Path | None
 ) -> None:
-    """Show what requests cost since counting began, on demand, the most expensive first."""
+    """Show the on-demand cost of requests since counting started, the highest first."""
     statement, book = _statement(plane, region, prices)
     if format_ == JSON:
         print_json(reports.as_json(statement, book))
@@ -84,7 +84,7 @@ def show(
 @command.command("start")
 @plane_options
 def start(plane: Plane) -> None:
-    """Begin to count what requests consume."""
+    """Start counting what requests consume."""
     _record(plane)
     click.echo("counting; `hashrange costs show` shows what requests cost from now on")
 
@@ -92,7 +92,7 @@ def start(plane: Plane) -> None:
 @command.command("stop")
 @plane_options
 def stop(plane: Plane) -> None:
-    """End counting, and forget what was counted."""
+    """Stop counting, and discard the counts."""
     ask(plane, "/v1/costs", "costs", "hashrange serve", {"record": False})
     click.echo("not counting")
 
@@ -101,7 +101,7 @@ def stop(plane: Plane) -> None:
 @_price_options
 @plane_options
 def advice(plane: Plane, region: str, prices: Path | None) -> None:
-    """Say what would make requests cheaper, with the figures that it follows from."""
+    """Recommend how to make requests cheaper, with the figures behind each recommendation."""
     statement, _ = _statement(plane, region, prices)
     _print(reports.advice(statement))
 
@@ -123,11 +123,21 @@ def load(plane: Plane) -> None:
     metavar="PERCENT",
     help="Target utilization of auto scaling.",
 )
-@click.option("--minimum", type=click.IntRange(1), default=1, show_default=True, help="Least capacity.")
 @click.option(
-    "--maximum", type=click.IntRange(1), default=CAPACITY_MAX, show_default=True, help="Most capacity."
+    "--minimum",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="The minimum capacity of auto scaling.",
 )
-@format_option("How the plans are printed.")
+@click.option(
+    "--maximum",
+    type=click.IntRange(1),
+    default=CAPACITY_MAX,
+    show_default=True,
+    help="The maximum capacity of auto scaling.",
+)
+@format_option("The output format.")
 @_price_options
 @plane_options
 def compare(
@@ -173,10 +183,10 @@ def compare(
     "--prices",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Prices in place of the published ones.",
+    help="Prices to use instead of the published ones.",
 )
 def show_prices(region: str, prices: Path | None) -> None:
-    """Print the prices of REGION and their sources; without REGION, the regions that have some."""
+    """Print the prices of REGION and their sources; without REGION, the regions with known prices."""
     book = book_of(prices)
     if region:
         _print(reports.region(_region(book, region), book))
@@ -203,7 +213,7 @@ def _counted(plane: Plane) -> Counted:
     shown = ask(plane, "/v1/costs", "costs", "hashrange serve")["costs"]
     if shown is None:
         raise click.ClickException(
-            f"{plane.server} does not count what requests cost. Begin with `{_RECORD}`, or start the server "
+            f"{plane.server} does not count what requests cost. Run `{_RECORD}`, or start the server "
             "with --costs."
         )
     return msgspec.convert(shown, Counted)

@@ -17,14 +17,14 @@ Examples:
   hashrange lab show
   hashrange lab throttling start                  throttle every table
   hashrange lab throttling stop --table orders    but not this one
-  hashrange lab throttling reset --table orders   the table has no setting of its own any more
-  hashrange lab partitions orders                 where its load falls
-  hashrange lab eventual start 2s                 reads show what was two seconds ago
-  hashrange lab eventual start 2s --seed 7        each read draws its lag, the same in every run
+  hashrange lab throttling reset --table orders   the setting for all tables applies again
+  hashrange lab partitions orders                 which partitions take its load
+  hashrange lab eventual start 2s                 reads show the state of two seconds ago
+  hashrange lab eventual start 2s --seed 7        random lags, the same in every run
   hashrange lab eventual stop
 
 The settings hold until the server ends; `hashrange serve --throttle` and `--eventual-reads` have them from
-the start. The page "Throttling and late reads" has more."""
+the start. See packages/lab/docs/lab.md."""
 
 
 @click.group("lab", epilog=_EPILOG)
@@ -33,10 +33,10 @@ def command() -> None:
 
 
 @command.command("show")
-@format_option("How it is printed.")
+@format_option("The output format.")
 @plane_options
 def show(plane: Plane, format_: str) -> None:
-    """Show what is on, and what tables and indexes have consumed."""
+    """Show the settings, and what tables and indexes consumed."""
     shown = ask(plane, "/v1/lab", "throttle", _START)
     if format_ == JSON:
         print_json(shown)
@@ -46,11 +46,11 @@ def show(plane: Plane, format_: str) -> None:
 
 @command.command("partitions")
 @click.argument("table_name", metavar="TABLE")
-@click.option("--index", metavar="NAME", help="The partitions of this index of the table.")
-@format_option("How they are printed.")
+@click.option("--index", metavar="NAME", help="Show the partitions of this index.")
+@format_option("How the partitions are printed.")
 @plane_options
 def partitions(plane: Plane, table_name: str, index: str | None, format_: str) -> None:
-    """Show the partitions of TABLE, and what each has consumed."""
+    """Show the partitions of TABLE and the consumption of each."""
     query = urlencode({"table": table_name, "index": index or ""})
     shown = ask(plane, f"/v1/lab/partitions?{query}", "partitions", _START)
     if format_ == JSON:
@@ -71,12 +71,12 @@ def partitions(plane: Plane, table_name: str, index: str | None, format_: str) -
 
 @command.group("throttling")
 def throttling() -> None:
-    """Start and stop throttling, of all tables or of one."""
+    """Throttle requests to all tables or to one."""
 
 
 def _table_option(function: Any) -> Any:
     return click.option(
-        "--table", "table_name", metavar="NAME", help="This table only, which then has a setting of its own."
+        "--table", "table_name", metavar="NAME", help="Only this table, which then has its own setting."
     )(function)
 
 
@@ -100,22 +100,24 @@ def stop(plane: Plane, table_name: str | None) -> None:
 @click.option("--table", "table_name", metavar="NAME", required=True, help="The table.")
 @plane_options
 def reset(plane: Plane, table_name: str) -> None:
-    """Remove the setting of a table, so that what holds for all tables holds for it."""
+    """Let the setting for all tables apply to a table again."""
     _throttle(plane, None, table_name)
 
 
 @command.group("eventual")
 def eventual() -> None:
-    """Start and stop reads that lag."""
+    """Make reads without ConsistentRead lag."""
 
 
 @eventual.command("start")
 @click.argument("lag", type=Duration(0.001), metavar="DURATION")
-@click.option("--seed", help="Each read draws its lag, up to DURATION; equal seeds draw equal lags.")
+@click.option(
+    "--seed", help="Give each read a random lag of up to DURATION; the same seed gives the same lags."
+)
 @click.option("--monotonic", is_flag=True, help="With --seed: no caller sees an older state than before.")
 @plane_options
 def start_eventual(plane: Plane, lag: float, seed: str | None, monotonic: bool) -> None:
-    """Let reads without ConsistentRead show what was DURATION ago."""
+    """Make reads without ConsistentRead show the state of DURATION ago."""
     sent = {"seconds": lag, "seed": seed or "", "monotonic": monotonic}
     _tell(ask(plane, "/v1/lab/eventual", "throttle", _START, sent))
 
@@ -123,7 +125,7 @@ def start_eventual(plane: Plane, lag: float, seed: str | None, monotonic: bool) 
 @eventual.command("stop")
 @plane_options
 def stop_eventual(plane: Plane) -> None:
-    """Let every read show the present."""
+    """Make every read show the current state."""
     _tell(ask(plane, "/v1/lab/eventual", "throttle", _START, {"seconds": 0}))
 
 

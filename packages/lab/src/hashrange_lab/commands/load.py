@@ -33,7 +33,7 @@ Examples:
   hashrange load a --table orders-load --keep-table
 
 The command makes its table, fills it, and deletes it in the end. Answers are verified: a wrong one makes the
-exit status 1. On AWS a load costs what its requests cost. The page "Load and costs" has more."""
+exit status 1. On AWS a load costs what its requests cost. See packages/lab/docs/load.md."""
 
 
 @click.command("load", epilog=_EPILOG)
@@ -42,38 +42,42 @@ exit status 1. On AWS a load costs what its requests cost. The page "Load and co
     "--table",
     "table_name",
     metavar="NAME",
-    help="A table to use; made if it is missing. It is never deleted, and its items are overwritten.  "
-    f"[default: {DEFAULT_TABLE}, deleted in the end]",
+    help="The table to use, created if it is missing. The table is never deleted; its items are "
+    f"overwritten.  [default: {DEFAULT_TABLE}, deleted at the end]",
 )
-@click.option("--keep-table", is_flag=True, help="Do not delete the table that the command has made.")
+@click.option("--keep-table", is_flag=True, help="Do not delete the table that the command created.")
 @click.option(
     "--items", "items_count", type=click.IntRange(1, 10_000_000), default=10_000, show_default=True,
-    metavar="N", help="How many items the table is filled with.",
+    metavar="N", help="How many items to fill the table with.",
 )  # fmt: skip
 @click.option(
     "--item-size", type=Size(0, 390_000), default="400B", show_default=True,
-    help=f"The content of an item; its key and version have about {items.KEY_BYTES} bytes more.",
+    help=f"The size of an item's content; its key and version add about {items.KEY_BYTES} bytes.",
 )  # fmt: skip
 @click.option(
     "--distribution", type=click.Choice(mixes.DISTRIBUTIONS),
-    help="Which items are used most.  [default: latest for d, zipf for the others]",
+    help="How requests are distributed over the items.  [default: latest for mix d, zipf for the others]",
 )  # fmt: skip
 @click.option(
     "--in-flight", type=click.IntRange(1, 5_000), default=16, show_default=True,
-    metavar="N", help="How many requests are under way at a time.",
+    metavar="N", help="How many requests are in progress at a time.",
 )  # fmt: skip
 @click.option(
     "--duration", type=Duration(0.001),
     help="How long the load lasts.  [default: 10s, without --limit]",
 )  # fmt: skip
-@limit_option("Send at most so many requests.")
+@limit_option("Send at most N requests.")
 @click.option(
     "--rate", type=click.FloatRange(0, min_open=True), metavar="N",
     help="Requests a second. Latencies then count from the time at which a request was due.  "
     "[default: as many as possible]",
 )  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Equal seeds make equal choices.")
-@click.option("--consistent", is_flag=True, help="Read with ConsistentRead, and verify that reads are new.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Runs with the same seed send the same requests."
+)
+@click.option(
+    "--consistent", is_flag=True, help="Read with ConsistentRead, and verify that no read is stale."
+)
 @click.option("--no-check", is_flag=True, help="Do not verify the answers.")
 @signature_options
 @yes_option
@@ -89,7 +93,7 @@ def command(
     profile: str | None,
     **options: Any,
 ) -> None:
-    """Put the load of MIX on an endpoint, and measure it."""
+    """Send a benchmark load of MIX to an endpoint, and measure it."""
     seconds = options["duration"]
     if seconds is None and options["limit"] is None:
         seconds = _SECONDS
@@ -183,7 +187,7 @@ def _tell(made: LoadCounts, settings: LoadSettings, ended: bool) -> None:
     rate = f"{made.requests / seconds:,.0f} a second"
     click.echo(f"{plural(made.requests, 'request')} in {made.seconds:,.1f} s, {rate}")
     if not ended:
-        click.echo("interrupted before its end")
+        click.echo("interrupted")
     rows = []
     for name, kind in sorted(made.kinds.items()):
         latencies = kind.latencies

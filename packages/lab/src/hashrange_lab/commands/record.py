@@ -19,7 +19,7 @@ Examples:
   hashrange record stop
 
 The file is on the server's machine, in the directory that its --record-dir names. `hashrange replay` repeats
-a recording. The page "Load and costs" has more."""
+a recording. See packages/lab/docs/load.md."""
 
 
 @click.group("record", epilog=_EPILOG)
@@ -37,7 +37,7 @@ def command() -> None:
     help="Keep the values of items, or replace each by a hash of the same size.",
 )
 @limit_option(
-    "The recording ends at this size.  [default: the server's --record-bytes-max]",
+    "Stop the recording at this size.  [default: the server's --record-bytes-max]",
     type=Size(),
     metavar="SIZE",
 )
@@ -49,10 +49,10 @@ def start(plane: Plane, name: str, values: str, limit: int | None) -> None:
 
 
 @command.command("show")
-@format_option("How the recording is printed.")
+@format_option("The output format.")
 @plane_options
 def show(plane: Plane, format_: str) -> None:
-    """Show the recording that is being made, or the last one."""
+    """Show the current recording, or the last one."""
     answer = _ask(plane)
     if format_ == JSON:
         print_json(answer["recording"])
@@ -63,7 +63,7 @@ def show(plane: Plane, format_: str) -> None:
 @command.command("stop")
 @plane_options
 def stop(plane: Plane) -> None:
-    """End the recording; its file is complete then."""
+    """Stop the recording, and complete its file."""
     _tell(_ask(plane, method="DELETE"))
 
 

@@ -30,7 +30,7 @@ Examples:
 `hashrange serve --record FILE` makes recordings. Requests of one connection are sent in their order, those of
 different connections side by side, as they were recorded. Without --operations only operations on items are
 repeated, so no table is made, changed or deleted. Credentials are those of the AWS CLI: a profile, the
-environment, a role. On AWS a replay costs what its requests cost. The page "Load and costs" has more."""
+environment, a role. On AWS a replay costs what its requests cost. See packages/lab/docs/load.md."""
 
 
 class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -46,33 +46,38 @@ class _Speed(click.ParamType):  # type: ignore[type-arg]  # generic in new versi
         except ValueError:
             speed = 0.0
         if not 0.0 < speed < 1e6:
-            self.fail(f"{value!r} is no speed; give a number above 0, such as 10, or max.", param, ctx)
+            self.fail(f"{value!r} is not a speed; give a number above 0, such as 10, or max.", param, ctx)
         return speed
 
 
 @click.command("replay", epilog=_EPILOG)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--speed", type=_Speed(), default="1", help="How many times as fast, or max.  [default: 1]")
+@click.option(
+    "--speed", type=_Speed(), default="1", help="How many times as fast as recorded, or max.  [default: 1]"
+)
 @limit_option("Send at most the first N requests.")
 @click.option(
     "--operations", metavar="A,B", default="", help="Send only these operations.  [default: those on items]"
 )
 @click.option(
-    "--tables", metavar="OLD=NEW", multiple=True, help="Use the table NEW for OLD. May be repeated."
+    "--tables",
+    metavar="OLD=NEW",
+    multiple=True,
+    help="Use the table NEW for OLD; may be given several times.",
 )
-@click.option("--create-tables", is_flag=True, help="Make the tables that the endpoint lacks.")
+@click.option("--create-tables", is_flag=True, help="Create the tables that the endpoint lacks.")
 @click.option(
     "--in-flight",
     type=click.IntRange(1, 10_000),
     default=replay.IN_FLIGHT_MAX,
     show_default=True,
     metavar="N",
-    help="How many requests are under way at a time, at most.",
+    help="The maximum number of requests in progress.",
 )
 @click.option(
     "--strict",
     is_flag=True,
-    help="Exit with status 1 if a request ended otherwise, if none was sent, or if the recording is damaged.",
+    help="Exit with status 1 if an answer differs, if no request was sent, or if the recording is damaged.",
 )
 @signature_options
 @yes_option
@@ -133,7 +138,7 @@ def _operations(given: str) -> frozenset[str]:
 def _renaming(given: str) -> tuple[str, str]:
     old, equals, new = given.partition("=")
     if not (old and equals and new):
-        raise click.UsageError(f"--tables {given!r} names no two tables; give OLD=NEW.")
+        raise click.UsageError(f"--tables {given!r} does not name two tables; give OLD=NEW.")
     return old, new
 
 
@@ -153,7 +158,7 @@ def _tell(summary: Summary, recording: RecordingFile, ended: bool) -> None:
         f"{summary.recorded_seconds:,.1f} s; {plural(summary.differences, 'difference')}"
     )
     if not ended:
-        click.echo("interrupted: the rest was not sent")
+        click.echo("interrupted: the remaining requests were not sent")
     rows = []
     for name, of in sorted(summary.operations.items()):
         pairs = [
@@ -172,11 +177,15 @@ def _tell(summary: Summary, recording: RecordingFile, ended: bool) -> None:
     for example in summary.examples:
         click.echo(f"  {example}")
     if any(_ABSENT in code for of in summary.operations.values() for code in of.replayed_errors):
-        click.echo("tables are missing there: --create-tables makes them, --tables OLD=NEW names others")
+        click.echo(
+            "the endpoint lacks tables: create them with --create-tables, or use others with --tables OLD=NEW"
+        )
     if summary.left_out:
-        click.echo(f"left out: {codes(summary.left_out)} (--operations names what to send)")
+        click.echo(f"left out: {codes(summary.left_out)} (choose operations with --operations)")
     if recording.dropped:
-        click.echo(f"{plural(recording.dropped, 'request')} missing in the recording: they came too fast")
+        click.echo(
+            f"{plural(recording.dropped, 'request')} missing in the recording, because they came too fast"
+        )
     if ended and _is_damaged(summary, recording):
         click.echo("the recording is cut off or damaged: the requests after these are missing")
 

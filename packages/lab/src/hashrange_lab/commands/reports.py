@@ -59,7 +59,7 @@ def _monthly(statement: Statement) -> Iterator[str]:
     parts = statement.monthly()
     if parts:
         yield ""
-        yield "Each month, whatever is asked:"
+        yield "Each month, regardless of requests:"
         rows = [[part.table, part.what, str(part.cost)] for part in parts[:_LINES_MAX]]
         yield from aligned(rows, {0, 1})
 

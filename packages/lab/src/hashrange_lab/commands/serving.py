@@ -56,13 +56,13 @@ class LabServing(ServingPart):
             "--record-dir",
             default="",
             metavar="DIR",
-            help="The directory of recordings that `hashrange record start` makes.  [default: none]",
+            help="The directory for the recordings of `hashrange record start`.  [default: none]",
         ),
         option(
             "--record-bytes-max",
             type=Size(),
             default=BYTES_MAX,
-            help="The most bytes of a recording, which then ends.",
+            help="The size at which a recording ends.",
         ),
     )
 
@@ -97,7 +97,7 @@ def book_of(prices: Path | None) -> Book:
 
 
 def _begin(recording: Recording, starting: Starting) -> None:
-    """Record until the server ends."""
+    """Record until the server stops."""
     path = recording.path
     try:
         recording.begin()

@@ -38,19 +38,19 @@ recordings" has more."""
 
 @click.command("top", epilog=_EPILOG)
 @click.option("--table", "table_name", metavar="NAME", help="Show only this table and its indexes.")
-@click.option("--by", type=click.Choice(ORDERS), default=ORDERS[0], show_default=True, help="The order.")
+@click.option(
+    "--by", type=click.Choice(ORDERS), default=ORDERS[0], show_default=True, help="The order of keys."
+)
 @click.option(
     "--interval",
     type=Duration(0.1, 60),
     default="2s",
     show_default=True,
-    help="How long each picture counts.",
+    help="The time that each report covers.",
 )
-@limit_option(
-    "Show at most so many keys.", type=click.IntRange(1, 100), default=15, show_default=True
-)
-@click.option("--once", is_flag=True, help="Show one picture, after one interval, and end.")
-@format_option("How each picture is printed: as tables, or as a JSON object on a line.")
+@limit_option("Show at most N keys.", type=click.IntRange(1, 100), default=15, show_default=True)
+@click.option("--once", is_flag=True, help="Show one report, after one interval, and stop.")
+@format_option("How each report is printed: as tables, or as a JSON object on a line.")
 @plane_options
 def command(
     plane: Plane, table_name: str | None, by: str, interval: float, limit: int, once: bool, format_: str
@@ -98,7 +98,7 @@ def difference(
     before: dict[str, Any], now: dict[str, Any], table_name: str | None, by: str, keys: int
 ) -> dict[str, Any]:
     """A picture: what happened between two answers of `GET /v1/heat`, in rates a second. Counts that began
-    anew in between count from zero."""
+    in between count from zero."""
     rates = _Rates(max(now["seconds"] - before["seconds"], 1e-3))
     if before["since"] != now["since"]:
         before = {**before, "keys": [], "places": []}

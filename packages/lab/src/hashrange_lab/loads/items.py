@@ -94,7 +94,7 @@ class Known:
     def lost(self, number: int) -> None:
         """Nobody knows whether and when an update is made: of this item no version is sure any more."""
         self._sure[number] = 0
-        # It counts as under way for ever, so that no later update is taken for the last one.
+        # It counts as in progress forever, so that no later update is taken for the last one.
         self._under_way[number] = self._under_way.get(number, 0) + 1
         self._mingled.add(number)
 

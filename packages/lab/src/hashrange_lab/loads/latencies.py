@@ -29,7 +29,7 @@ class Latencies:
         self.longest = max(self.longest, seconds)
 
     def percentile(self, percent: float) -> float:
-        """The seconds within which so many percent of the requests ended; 0 without requests."""
+        """The seconds within which this percentage of the requests ended; 0 without requests."""
         wanted = math.ceil(self.count * percent / 100)
         seen = 0
         for bucket, count in sorted(self._buckets.items()):

@@ -34,7 +34,7 @@ from hashrange_lab.recordings.reader import RecordingFile, in_order
 
 IN_FLIGHT_MAX: Final = 1_000
 IDLE_SECONDS: Final = 5.0
-"""A connection that has nothing to send for so long is closed."""
+"""A connection that has nothing to send for this long is closed."""
 EXAMPLES_MAX: Final = 10
 _STREAMS: Final = frozenset({"DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"})
 ON_ITEMS: Final = frozenset(name for name, entry in REGISTRY.items() if entry.consumes) - _STREAMS
@@ -45,7 +45,7 @@ _TABLE_SECONDS_MAX: Final = 60.0
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What is repeated, and how. `speed`: how many times as fast as it was recorded; None: as fast as
-    possible. `requests_max`: at most so many; None: all. `operations`: only these; empty: those on items.
+    possible. `requests_max`: the maximum number; None: all. `operations`: only these; empty: those on items.
     `tables`: the new names of tables. `make_tables`: make those that the endpoint lacks. `token`: makes the
     tokens of transactions different from those of other runs."""
 

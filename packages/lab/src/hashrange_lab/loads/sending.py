@@ -100,7 +100,8 @@ def endpoint(url: str, region: str | None, profile: str | None, authorities: str
     """The endpoint at a URL, with the credentials of a profile or the environment, if there are any.
     `authorities`: the file of those that are trusted in place of the machine's.
 
-    Raises `Unreachable` for what is no URL, for a profile that does not exist, or for no file of authorities.
+    Raises `Unreachable` for what is not a URL, for a profile that does not exist, or for no file of
+    authorities.
     """
     url = url.rstrip("/")
     parts = urlsplit(url)
@@ -129,7 +130,7 @@ def _context(authorities: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=authorities)
     except OSError as error:
-        raise Unreachable(f"{authorities} is no file of certificates") from error
+        raise Unreachable(f"{authorities} is not a file of certificates") from error
 
 
 class Connection:

@@ -149,7 +149,7 @@ def _units(text: str | None) -> float:
     except ValueError:
         units = -1.0
     if not 0 <= units < 1e15:
-        raise ValueError(f"{text!r} is not a number of units, as 0, 12 and 340.5 are.")
+        raise ValueError(f"{text!r} is not a number of units, such as 0, 12 or 340.5.")
     return units
 
 

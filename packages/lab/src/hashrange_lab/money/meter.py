@@ -6,7 +6,7 @@ minute.
     meter.counted(database, "us-east-1")
 
 A meter is an observer. Without one the requests pay nothing. Its memory is bounded:
-beyond `ROWS_MAX` rows the callers are no longer told apart, beyond `PATTERNS_MAX` patterns the expressions
+beyond `ROWS_MAX` rows the callers are no longer distinguished, beyond `PATTERNS_MAX` patterns the expressions
 are not, and a table's or index's minutes are those of the last day. The requests of the console and of other
 operators' tools are not counted. Thread-safe. Refuses to know what anything costs.
 """
@@ -77,7 +77,7 @@ class Meter(Observer):
         self.reset()
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Count from zero."""
         with self._lock:
             self.since = self._database.clock.now()
             self._rows: dict[tuple[str, str, str, str], Usage] = {}

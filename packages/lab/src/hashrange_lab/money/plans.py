@@ -50,8 +50,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The plans for a load of so many `minutes`, of all its tables together, the one with the cheapest month
-    first; `places` are those of each table and index, without reserved capacity."""
+    """The plans for a load of this many `minutes`, of all its tables together, the one with the cheapest
+    month first; `places` are those of each table and index, without reserved capacity."""
 
     minutes: int
     plans: list[Plan]
@@ -171,7 +171,7 @@ def _billed(load: _Load, side: _Side) -> list[int]:
 
 
 def _hours(rates: Rates, reads: Sequence[int], writes: Sequence[int]) -> Money:
-    """The cost of so many provisioned units in each hour."""
+    """The cost of this many provisioned units in each hour."""
     return priced(rates, "read_capacity", sum(reads)) + priced(rates, "write_capacity", sum(writes))
 
 

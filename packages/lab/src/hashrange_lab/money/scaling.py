@@ -45,7 +45,7 @@ class Policy:
     target: float = TARGET
 
     def capacity_for(self, units_per_second: float) -> int:
-        """The capacity at which so many units a second are at the target."""
+        """The capacity at which this many units a second are at the target."""
         wanted = math.ceil(round(units_per_second / self.target, 6))
         return min(max(wanted, self.minimum), self.maximum)
 
@@ -107,7 +107,7 @@ class _Side:
             outcome.lowered += 1
         else:
             return
-        # The alarms begin anew with the new capacity.
+        # The alarms begin again with the new capacity.
         self._capacity, self._since = wanted, len(used)
 
 

@@ -18,7 +18,7 @@ from hashrange.prices.rates import GB, HOURS_OF_A_MONTH, Rates
 from hashrange_lab.money.counts import Counted, Stored, Usage
 
 GROUPS: Final = ("table", "index", "operation", "caller")
-"""What lines can be told apart by."""
+"""How lines can be grouped."""
 _NOTHING: Final = Decimal(0)
 _HOUR_SECONDS: Final = 3_600
 

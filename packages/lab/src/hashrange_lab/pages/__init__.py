@@ -29,8 +29,8 @@ PAGES: Final = Pages(
         Page("/console/costs/plans", "The load on demand, provisioned and reserved.", plans.page),
         Page("/console/lab", "The switches of the lab.", switches.page),
         Action("/console/lab/throttling", "Switch throttling.", switches.throttle, switches.Throttling),
-        Action("/console/lab/eventual", "Say how far behind reads are.", switches.lag, switches.Eventual),
-        Action("/console/lab/recording", "Begin or end a recording.", switches.record, switches.Recording),
+        Action("/console/lab/eventual", "Set how far reads lag behind.", switches.lag, switches.Eventual),
+        Action("/console/lab/recording", "Start or stop a recording.", switches.record, switches.Recording),
         Page("/console/capacity", "Consumed units against the limits.", capacity.page),
     ),
     sections=(

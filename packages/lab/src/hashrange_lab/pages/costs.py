@@ -1,6 +1,6 @@
 """What requests cost, and what would make them cheaper.
 
-`?by=` says what the costs are told apart by, `?region=` whose prices are shown.
+`?by=` says how the costs are grouped, `?region=` whose prices are shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GROUPS: Final = {
     "caller": ("caller",),
     "index": ("table", "index"),
 }
-"""What costs can be told apart by: the value in the address, and the names."""
+"""How costs can be grouped: the value in the address, and the names."""
 TITLES: Final = {
     "": "table and operation",
     "table": "table",
@@ -57,7 +57,7 @@ async def page(view: View) -> Response:
     statement, book = statement_of(view, counted)
     by = view.given("by")
     if by not in GROUPS:
-        raise Refused(f"Costs cannot be told apart by {by!r}.")
+        raise Refused(f"Costs cannot be grouped by {by!r}.")
     lines, total = await aside(view.request, lambda _: (statement.lines(GROUPS[by]), statement.total))
     highest = max([line.total.amount for line in lines[:ROWS_MAX]], default=Decimal(0))
     return await looks.page(

@@ -98,7 +98,7 @@ def _policy(view: View) -> Policy:
     numbers = []
     for name, (title, allowed, default) in FIELDS.items():
         text = view.given(name) or str(default)
-        # (no number that is allowed is so long)
+        # (no allowed number is this long)
         is_number = text.isascii() and text.isdigit() and len(text) < 10
         if not is_number or int(text) not in allowed:
             raise ValueError(f"{title} is a whole number from {allowed[0]:,} to {allowed[-1]:,}.")

@@ -68,7 +68,7 @@ async def throttle(view: View) -> Response:
 
 
 async def lag(view: View) -> Response:
-    """Say how far behind reads are."""
+    """Set how far reads lag behind."""
     sent = await read_json(view.request, Eventual)
     eventual = subject_of(view.request).database.lab.eventual
     try:

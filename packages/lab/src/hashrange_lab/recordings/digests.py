@@ -17,7 +17,7 @@ _DIGEST_BYTES: Final = 8
 
 
 def digest(answer: bytes | memoryview) -> str:
-    """The digest of an answer in JSON; "" if it is no object."""
+    """The digest of an answer in JSON; "" if it is not an object."""
     try:
         read = orjson.loads(answer)
     except ValueError:

@@ -125,7 +125,7 @@ class Hashing:
     def statement(self, given: str) -> str:
         """A PartiQL statement without its literals and comments; "" for a text that is none."""
         tokens = list(STATEMENT.finditer(given))
-        # What is between tokens is white space, unless the text is no statement.
+        # What is between tokens is white space, unless the text is not a statement.
         if any(gap.strip() for gap in STATEMENT.split(given)[:: STATEMENT.groups + 1]):
             return ""
         kept = [token for token in tokens if token.lastgroup != "comment"]

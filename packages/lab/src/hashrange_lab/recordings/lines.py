@@ -5,7 +5,7 @@ A recording is a text of JSON lines, each an object whose member `line` says wha
     head      the first line: the version of the form, when the recording began, and how values were recorded
     table     the definition of a table, as a CreateTable request, before or soon after its first request
     request   one request, when it had ended: `Entry`
-    dropped   so many requests are missing here, because they came faster than they could be written
+    dropped   the number of requests missing here, which came faster than the writer could write
     end       the last line: how long it was, how many requests it has, and why it ended
 
 A line is written when its request has ended, so lines are in the order of the ends; `reader.in_order` gives
@@ -90,7 +90,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_f
 
 
 class Dropped(msgspec.Struct, frozen=True, tag_field="line", tag="dropped"):
-    """So many requests were left out since the last such line."""
+    """The number of requests left out since the last such line."""
 
     requests: int
 

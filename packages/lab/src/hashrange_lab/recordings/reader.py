@@ -34,7 +34,7 @@ _NO_RECORDING: Final = "{} is not a recording of `hashrange serve --record`."
 
 
 class NotARecording(Exception):
-    """The file is no recording, or one that this version does not read; the text says why."""
+    """The file is not a recording, or one that this version does not read; the text says why."""
 
 
 class RecordingFile:
@@ -95,7 +95,7 @@ class RecordingFile:
         try:
             return decode(text)
         except ValueError as error:
-            why = f"Line {number} of {self._name} is no line of a recording: {error}"
+            why = f"Line {number} of {self._name} is not a line of a recording: {error}"
             raise NotARecording(_NO_RECORDING.format(self._name) if number == 1 else why) from None
 
 

@@ -77,9 +77,7 @@ class Recording(Observer):
         recordings, observers = recordings_of(self._database), self._database.observers
         last = recordings.last
         if last is not None and last.is_on:
-            raise ValueError(
-                f"Requests are being recorded already, in {last.path}; stop that recording first."
-            )
+            raise ValueError(f"A recording is running already, in {last.path}; stop that recording first.")
         self.writer = Writer(
             self.path,
             hashed=self.hashed,

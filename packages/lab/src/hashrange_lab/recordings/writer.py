@@ -1,6 +1,6 @@
 """Writes a recording, on a thread of its own.
 
-Whoever answers requests hands them over with `Writer.take`, which never waits: they go into a queue of
+The server passes requests to `Writer.take`, which never waits: they go into a queue of
 bounded length and size. What finds no room is left out, and counted. The thread makes the lines, and writes a
 block when it is large enough, and at least once a second. It ends when the file has as many bytes as it may
 have, when it cannot be written, and with `close`.
@@ -69,7 +69,7 @@ class Writer:
     are the requests in the file, `dropped` those that are missing, `written_bytes` its size.
 
     A request that cannot be written is missing, and the others follow. `problem` says why a recording has
-    failed, "" if all is well; `failed` is called with that error.
+    failed, "" if none did; `failed` is called with that error.
 
     `hashed`: without the values of items. `now` is the moment at which it begins, in epoch seconds. Raises
     OSError, FileExistsError for a file that exists.

@@ -39,4 +39,4 @@ def test_loads_trust_the_authorities_of_the_environment(
         stranger = run(arguments)
         assert (stranger.exit_code, "CERTIFICATE_VERIFY_FAILED" in stranger.output) == (1, True)
         monkeypatch.setenv("AWS_CA_BUNDLE", str(files.key))
-        assert "is no file of certificates" in run(arguments).output
+        assert "is not a file of certificates" in run(arguments).output

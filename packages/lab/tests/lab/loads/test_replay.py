@@ -103,7 +103,7 @@ def test_other_outcomes_are_named(recorded: Path) -> None:
     assert result.exit_code == 0
     assert "  PutItem orders at " in result.stdout
     assert "was 200, is ResourceNotFoundException: Requested resource not found" in result.stdout
-    assert "tables are missing there: --create-tables makes them" in result.stdout
+    assert "the endpoint lacks tables: create them with --create-tables" in result.stdout
 
 
 def test_tables_may_have_other_names(recorded: Path) -> None:
@@ -251,7 +251,7 @@ def test_an_endpoint_that_does_not_answer_is_a_difference(recorded: Path) -> Non
         (["--endpoint-url", "http://127.0.0.1:1", "--operations", "Get"], "'Get' is not an operation"),
         (
             ["--endpoint-url", "http://127.0.0.1:1", "--tables", "orders"],
-            "names no two tables; give OLD=NEW.",
+            "does not name two tables; give OLD=NEW.",
         ),
     ],
 )

@@ -46,7 +46,7 @@ def test_nothing_is_counted_until_a_button_asks_for_it(orders: Database, browser
         status, page = browser.ask(path)
         assert status == 200
         assert "Nothing is counted" in page
-        assert "Begin to count" in page
+        assert "Start counting" in page
     assert orders.observers.active is None
     done = browser.post("/console/costs/record", {"record": "begin"})
     assert done == (200, {"href": "/console/costs"})
@@ -183,7 +183,7 @@ def test_a_read_only_console_shows_and_does_not_change(orders: Database) -> None
     with running(orders, admin=admin):
         browser = opened(admin)
         page = browser.ask("/console/costs")[1]
-        assert "This console is read-only, so it cannot begin to count" in page
+        assert "This console is read-only, so it cannot start counting" in page
         assert "data-post" not in page
         assert browser.post("/console/costs/record", {"record": "begin"})[0] == 403
         assert meter.running(orders) is None

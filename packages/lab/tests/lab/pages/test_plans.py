@@ -68,7 +68,7 @@ def test_the_plans_are_those_of_the_command(database: Database, browser: Browser
     for (_, index), [cheapest, *_] in expected(database, "", "by-kind").places.items():
         assert f"orders {index or 'the table'} {cheapest.name.capitalize()} $" in said
         assert f" {cheapest.about}" in said
-    assert "What these figures do not know" in said
+    assert "What these figures leave out" in said
     assert "A month is this load of 1 h 51 min again and again." in said
 
 
@@ -93,7 +93,7 @@ def test_a_table_or_an_index_is_chosen(
     assert f'<option value="{place}"' + (" selected>" if place else ">") in page
     assert ("By table and index" in page) == (len(indexes) > 1)
     # The index has one minute.
-    assert ("which says little of a month" in page) == (indexes == ("by-kind",))
+    assert ("too short to predict a month" in page) == (indexes == ("by-kind",))
 
 
 def test_what_was_not_counted_cannot_be_chosen(database: Database, browser: Browser) -> None:
@@ -157,14 +157,14 @@ def test_a_plan_that_throttles_is_named(database: Database, browser: Browser) ->
     said = text_of(browser.ask(f"{PAGE}?maximum=1")[1])
     # (a unit a second for a minute, and nothing is saved at the start)
     assert "CheapestProvisioned, auto scaling" in said
-    assert "It would have throttled 340 units, so it is cheaper than it ought to be." in said
+    assert "This plan would have throttled 340 units, so it looks cheaper than it is." in said
 
 
 def test_a_read_only_console_shows_the_plans(database: Database) -> None:
     admin = bind_admin(0, read_only=True)
     with running(database, admin=admin):
         browser = opened(admin)
-        assert "so it cannot begin to count" in browser.ask(PAGE)[1]
+        assert "so it cannot start counting" in browser.ask(PAGE)[1]
         meter.begin(database, published())
         use(database)
         status, page = browser.ask(PAGE)

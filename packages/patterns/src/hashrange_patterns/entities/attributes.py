@@ -84,7 +84,7 @@ def number_text(value: float | Decimal) -> str:
         return str(_NUMBERS.create_decimal(exact))
     except (Inexact, InvalidOperation, Overflow, Subnormal):
         raise ValueError(
-            f"{value!r} is no number that DynamoDB keeps: up to 38 digits, from 1E-130 to 9.99E+125"
+            f"{value!r} is not a number that DynamoDB keeps: up to 38 digits, from 1E-130 to 9.99E+125"
         ) from None
 
 
@@ -105,7 +105,7 @@ def _typed(kind: type, tag: str, write: Callable[[Any], Any], read: Callable[[An
 def _number_of_integer(text: str) -> int:
     value = Decimal(text)
     if value != value.to_integral_value():
-        raise ValueError(f"{text} is no whole number")
+        raise ValueError(f"{text} is not a whole number")
     return int(value)
 
 
@@ -199,7 +199,7 @@ def _choice(values: tuple[Any, ...], members: Mapping[Any, Any]) -> Codec:
     def decode(attribute: Mapping[str, Any]) -> Any:
         value = inner.decode(attribute)
         if value not in members:
-            raise ValueError(f"{value!r} is none of {', '.join(map(repr, members))}")
+            raise ValueError(f"{value!r} is not one of {', '.join(map(repr, members))}")
         return members[value]
 
     return Codec(encode, decode, inner.tag)
@@ -226,7 +226,7 @@ def _set(kind: Callable[[Any], Any], member: Codec) -> Codec:
 
     def encode(values: Any) -> Item:
         if not isinstance(values, set | frozenset):
-            raise TypeError(f"{values!r} is no set")
+            raise TypeError(f"{values!r} is not a set")
         written = [member.encode(value)[member.tag] for value in values]
         return {tag: sorted(written)} if written else {"L": []}
 
@@ -250,7 +250,7 @@ def _sequence(kind: type, member: Codec) -> Codec:
 def _tuple(members: list[Codec]) -> Codec:
     def encode(values: Any) -> Item:
         if not isinstance(values, tuple) or len(values) != len(members):
-            raise TypeError(f"{values!r} is no tuple of {len(members)}")
+            raise TypeError(f"{values!r} is not a tuple of {len(members)}")
         return {"L": [member.encode(value) for member, value in zip(members, values, strict=True)]}
 
     def decode(attribute: Mapping[str, Any]) -> Any:
@@ -262,7 +262,7 @@ def _tuple(members: list[Codec]) -> Codec:
 def _map(member: Codec) -> Codec:
     def encode(values: Any) -> Item:
         if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-            raise TypeError(f"{values!r} is no dict whose keys are texts")
+            raise TypeError(f"{values!r} is not a dict whose keys are texts")
         if "" in values:
             raise ValueError(f"{values!r} has an empty key, which DynamoDB takes for no name")
         return {"M": {key: member.encode(value) for key, value in values.items()}}

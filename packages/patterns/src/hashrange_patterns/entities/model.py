@@ -270,14 +270,14 @@ def schema_of(kind: type[AnyEntity]) -> Schema:
 def _schema(kind: type[AnyEntity]) -> Schema:
     if kind._make_schema is None:
         raise TypeError(
-            f"{kind.__name__} is no class of items: give it keys, class …({kind.__name__}, pk=…, sk=…)"
+            f"{kind.__name__} is not a class of items: give it keys, class …({kind.__name__}, pk=…, sk=…)"
         )
     schema = kind._make_schema()
     hints = typing.get_type_hints(kind)
     for template in (schema.partition, schema.sort, *schema.indexed.values(), *schema.unique):
         for name in template.fields:
             if name not in schema.record.fields:
-                raise ValueError(f"{kind.__name__}: {template.text!r} names {name}, which is no field")
+                raise ValueError(f"{kind.__name__}: {template.text!r} names {name}, which is not a field")
     for template in (schema.sort, *schema.indexed.values()):
         for name in template.fields:
             if hints[name] is int and template.width(name) is None:

@@ -62,7 +62,7 @@ class Template:
                     f"{text!r}: a field takes nothing but a width with a zero before, as in {{n:09}}"
                 )
             if field is not None and place + 1 < len(parsed) and not following:
-                raise ValueError(f"{text!r}: put a text between two fields, or they cannot be told apart")
+                raise ValueError(f"{text!r}: put a text between two fields, or they cannot be distinguished")
             self._parts.append(_Part(literal, field, int(spec) if spec else None, following))
         self.fields = tuple(dict.fromkeys(part.field for part in self._parts if part.field is not None))
 

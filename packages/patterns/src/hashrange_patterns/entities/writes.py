@@ -164,7 +164,7 @@ def add(target: AnyEntity | Key[AnyEntity], **amounts: int | Decimal) -> Write:
             raise ValueError("add takes the amounts by the names of fields, as in add(photo, likes=1)")
         for name in amounts:
             if name not in schema.record.fields or schema.record.fields[name].codec.tag != "N":
-                raise ValueError(f"{schema.name}.{name} is no field with a number")
+                raise ValueError(f"{schema.name}.{name} is not a field with a number")
             if any(name in template.fields for template in (*schema.indexed.values(), *schema.unique)):
                 raise ValueError(f"{schema.name}.{name} is in a key of an index: change it by an update")
         names = {f"a{place}": name for place, name in enumerate(amounts)}

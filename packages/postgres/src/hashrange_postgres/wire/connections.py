@@ -166,7 +166,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     def abandon(self) -> None:
         """Cancel the statement, and close the connection. Nothing follows from the answer that may still
         come: a commit that is cancelled while it waits for a standby says that it has succeeded."""
-        if capabilities.has_cancel_safe():  # any other way to cancel could wait for ever
+        if capabilities.has_cancel_safe():  # any other way to cancel could wait forever
             with suppress(psycopg.Error, OSError):
                 self.cancel_safe(timeout=_CANCEL_SECONDS_MAX)
         close(self)
@@ -401,7 +401,7 @@ def refused(error: Trouble) -> StorageError:
 def unreachable(cause: str) -> StorageError:
     if _FULL.search(cause):
         return StorageError(
-            f"PostgreSQL lets no more connections in: {cause}. Each server needs up to nine. Raise "
+            f"PostgreSQL accepts no more connections: {cause}. Each server needs up to nine. Raise "
             "max_connections of PostgreSQL, or the CONNECTION LIMIT of the role or the database; or put "
             "PgBouncer in between."
         )

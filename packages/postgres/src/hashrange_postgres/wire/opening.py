@@ -54,7 +54,7 @@ def first_connection(url: str) -> Connection:
         )
     if _NOT_LET_IN.search(text):
         raise StorageError(
-            f"PostgreSQL does not let {user} in: {text}. Check the user and the password in the URL, and "
+            f"PostgreSQL refuses the user {user}: {text}. Check the user and the password in the URL, and "
             "PostgreSQL's file pg_hba.conf."
         )
     if _READ_ONLY.search(text):

@@ -40,8 +40,8 @@ def _since(ctx: click.Context, parameter: click.Parameter, value: str) -> str | 
     "tail",
     epilog="""\b
 Examples:
-  hashrange stream tail orders                          from now on, until Ctrl-C
-  hashrange stream tail orders --since 10m              and what happened in the last ten minutes
+  hashrange stream tail orders                          until Ctrl-C
+  hashrange stream tail orders --since 10m              with the changes of the last ten minutes
   hashrange stream tail orders --since TRIM_HORIZON --format json | jq .dynamodb.NewImage
   hashrange stream tail orders --endpoint-url aws --region eu-central-1""",
 )
@@ -53,19 +53,18 @@ Examples:
     show_default=True,
     callback=_since,
     metavar="MOMENT|TRIM_HORIZON|LATEST",
-    help="Where to start: a time span ago (30s, 10m, 2h, 1d12h), at a time, with the oldest change, or with "
-    "the next.",
+    help="Where to start: a duration ago (30s, 10m, 2h, 1d12h), a time, the oldest change, or the next.",
 )
-@format_option("How each record is printed: as coloured lines, or as a JSON object on a line.")
-@click.option("--no-color", is_flag=True, envvar="NO_COLOR", help="Print without colours.")
+@format_option("How each record is printed: as colored lines, or as a JSON object on a line.")
+@click.option("--no-color", is_flag=True, envvar="NO_COLOR", help="Print without colors.")
 @click.option(
     "--poll-interval",
     type=Duration(0.001),
     default="0.5s",
     show_default=True,
-    help="The pause between two reads.",
+    help="The pause between reads.",
 )
-@click.option("--until-caught-up", is_flag=True, help="End when there are no more changes for now.")
+@click.option("--until-caught-up", is_flag=True, help="Stop after the latest change.")
 def tail(
     table: str,
     endpoint_url: str,

@@ -33,9 +33,9 @@ In totals.py:
       for record in event["Records"]:
           ...
 
-The function gets each change at least once, and the changes of an item in order. Several threads may call it
-at once, one for each shard and lane. Checkpoints are stored in a table, so the trigger continues where it
-was. SIGTERM and Ctrl-C finish the current batch; a second signal does not wait for it."""
+The function gets each change at least once, and the changes of an item in order. Several threads may call
+the function at once, one for each shard and lane. Checkpoints are stored in a table, so the trigger continues
+where it was. SIGTERM and Ctrl-C finish the current batch; a second signal does not wait for the batch."""
 
 
 def on_signals(stop: Callable[[], None]) -> None:
@@ -66,21 +66,21 @@ def command() -> None:
     type=click.Choice(["TRIM_HORIZON", "LATEST"]),
     default="TRIM_HORIZON",
     show_default=True,
-    help="Where to start the first time: with the oldest available change, or with the next.",
+    help="Where to start the first time: at the oldest available change, or at the next.",
 )
 @click.option(
     "--filter",
     "patterns",
     multiple=True,
     metavar="JSON",
-    help="A pattern that records have to match, as in Lambda's event filtering; if several, any of them.",
+    help="A pattern that records must match, as in Lambda's event filtering; of several, any one.",
 )
 @click.option(
     "--batch-size",
     type=click.IntRange(1, 10_000),
     default=100,
     show_default=True,
-    help="The most records per call.",
+    help="The maximum number of records per call.",
 )
 @click.option(
     "--batch-window",
@@ -94,22 +94,24 @@ def command() -> None:
     type=click.IntRange(1, 64),
     default=1,
     show_default=True,
-    help="Calls at the same time for one shard; the changes of an item stay in order.",
+    help="How many calls may run at once for one shard; the changes of an item stay in order.",
 )
 @click.option(
     "--poll-interval",
     type=Duration(0.001),
     default="0.25s",
     show_default=True,
-    help="The pause between two reads of new records.",
+    help="The pause between reads of new records.",
 )
 @click.option(
     "--retries",
     type=click.IntRange(0),
-    help="Calls after the first before a batch is given up.  [default: no limit]",
+    help="How many retries before a batch is discarded.  [default: no limit]",
 )
 @click.option(
-    "--bisect-on-error", is_flag=True, help="Halve a batch that fails, to find the record that causes it."
+    "--bisect-on-error",
+    is_flag=True,
+    help="Split a batch that fails in two, to find the record that causes the failure.",
 )
 @click.option(
     "--report-batch-item-failures", is_flag=True, help="The function's answer names the records that failed."
@@ -117,12 +119,12 @@ def command() -> None:
 @click.option(
     "--max-record-age",
     type=Duration(),
-    help="The age at which a record is given up.  [default: never]",
+    help="The age at which a record is discarded.  [default: never]",
 )
 @click.option(
     "--on-failure",
     metavar="FILE|table:NAME",
-    help="Where to store records that are given up: as lines of a file, or items of a table.",
+    help="Where to store discarded records: in a file, one per line, or as items of a table.",
 )
 @click.option(
     "--checkpoint-table",
@@ -142,7 +144,7 @@ def run(
 ) -> None:
     """Call MODULE:FUNCTION with the changes of a table.
 
-    It is called as AWS Lambda calls functions, until a signal stops the command.
+    The function is called as AWS Lambda calls functions, until a signal stops the command.
     """
     logs.configure(log_format, "info", sys.stderr)
     clients = connect(endpoint_url, region)

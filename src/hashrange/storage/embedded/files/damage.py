@@ -119,7 +119,7 @@ def live_logs(rocks: Path, manifest: Manifest) -> list[Path]:
 def sequences_of(payload: bytes) -> tuple[int, int]:
     """The first and the last sequence number of a batch in a log. Raises ValueError."""
     if len(payload) < _BATCH_HEAD_BYTES:
-        raise ValueError("a record that is no batch")
+        raise ValueError("a record that is not a batch")
     first, records = _batch_head(payload)
     return first, first + records - 1
 

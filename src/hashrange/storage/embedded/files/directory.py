@@ -130,7 +130,7 @@ class DataDirectory:
                 raise damaged(directory, examined.damage)
             assert examined.manifest is not None
             self._make_private()
-            for log, end in examined.torn.items():  # RocksDB can loop for ever over random bytes
+            for log, end in examined.torn.items():  # RocksDB can loop forever over random bytes
                 os.truncate(directory / "rocks" / log, end)
             log_mib = log_bytes(directory) // _MIB
             if log_mib >= _LOG_TOLD_MIB:
@@ -206,7 +206,7 @@ class DataDirectory:
         try:
             make_directory(copy)
             if any(copy.iterdir()):
-                raise StorageError(f"The checkpoint directory {copy} is not empty; choose a new one.")
+                raise StorageError(f"The checkpoint directory {copy} is not empty; choose a new directory.")
             copy.chmod(_DIRECTORY_MODE)
             Checkpoint(db).create_checkpoint(str(copy / "rocks"))
             manifest = read_manifest(copy / "rocks")
@@ -344,7 +344,7 @@ def check_copied(directory: Path) -> None:
     if (directory / COPYING).exists():
         raise UnfinishedCopy(
             f"The directory {directory} holds a copy that has not come to its end. Run `hashrange copy` "
-            "again with the same two stores, or `hashrange replica restore`: both begin anew. Or remove the "
+            "again with the same two stores, or `hashrange replica restore`: both start again. Or remove the "
             "directory."
         )
 

@@ -238,7 +238,7 @@ class DirectoryTarget:
     def _failed(self, error: Exception) -> StorageError:
         return StorageError(
             f"The copy in {self._directory} could not be written: {error}. Check that the disk has room, and "
-            "run `hashrange copy` again, which begins anew."
+            "run `hashrange copy` again, which starts from the beginning."
         )
 
     def written(self) -> _Written:

@@ -90,7 +90,7 @@ class _Repair:
             if manifest is None:
                 raise StorageError(
                     f"The store in {self._directory} cannot be repaired: its MANIFEST is lost or damaged; "
-                    "restore a copy of the directory. To begin with an empty store, use a new directory."
+                    "restore a copy of the directory. To start with an empty store, use a new directory."
                 )
             if not store.found.damage and not store.bad_ranges:
                 return
@@ -113,7 +113,7 @@ class _Repair:
                 yield f"{written} records and deletions of damaged SST files were written again"
                 self._remove(damaged_ssts)
             for number in sorted(damaged_ssts | store.unusable_ssts):
-                yield f"rocks/{number:06}.sst is no part of the store any more"
+                yield f"rocks/{number:06}.sst is not part of the store any more"
         finally:
             store.close()
         yield self._set_mark()

@@ -111,7 +111,7 @@ class Replay:
             return batch
 
         try:
-            # Not logged: a directory that is not finished is made anew.
+            # Not logged: a directory that is not finished is made again.
             write(db, made, logged=False)
         except Exception as error:
             raise self._failed(error) from error
@@ -145,7 +145,7 @@ class Replay:
     def _failed(self, error: Exception) -> StorageError:
         return StorageError(
             f"The store in {self._directory} could not be written: {error}. Check that the disk has room, "
-            "and run the command again, which begins anew."
+            "and run the command again, which starts from the beginning."
         )
 
     def close(self) -> None:

@@ -307,7 +307,7 @@ def _fail(txn: Transaction, name: str, table_id: str, error: str, now: float) ->
     catalog.remove(txn, restoring.end(txn, table, restore), now)
     backup_records.save(txn, msgspec.structs.replace(backup, problem=error))
     fields = {"table": name, "backup": backup.id, "reason": error}
-    _log.error("a restore was given up, because its backup cannot be read", extra={"fields": fields})
+    _log.error("a restore was cancelled, because its backup cannot be read", extra={"fields": fields})
 
 
 def _give_up(txn: Transaction, scope: str, id_: str, error: str, now: float) -> None:
@@ -318,7 +318,7 @@ def _give_up(txn: Transaction, scope: str, id_: str, error: str, now: float) -> 
     source.release(txn, backup)
     backup_records.save(txn, msgspec.structs.replace(backup, status="DELETED", files=()))
     fields = {"backup": id_, "table": backup.table_name, "reason": error}
-    _log.error("a backup was given up and deleted", extra={"fields": fields})
+    _log.error("a backup was cancelled and deleted", extra={"fields": fields})
 
 
 def _advance(

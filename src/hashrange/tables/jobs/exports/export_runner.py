@@ -223,7 +223,7 @@ class _Writing:
 
     def close(self) -> None:
         """Give up the object: it does not appear."""
-        error = InterruptedError("the object is given up")
+        error = InterruptedError("the object is left out")
         try:
             self._stack.__exit__(InterruptedError, error, None)
         except InterruptedError:
