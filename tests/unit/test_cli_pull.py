@@ -196,9 +196,7 @@ def test_a_table_as_aws_describes_it(target: Any) -> None:
 
     plan = copying.plan(Account, "orders", str)
     assert plan.about() == "key id; global index by-group; 1 tag"
-    assert plan.notes == [
-        "left out: deletion protection, encryption by a key of KMS, replicas in eu-west-1"
-    ]
+    assert plan.notes == ["left out: deletion protection, encryption by a key of KMS, replicas in eu-west-1"]
     assert copying.make(target, plan)
     made = target.describe_table(TableName="orders")["Table"]
     for one_made in (made, made["GlobalSecondaryIndexes"][0]):
@@ -220,9 +218,26 @@ def test_items_come_as_they_are_and_no_more_than_asked_for(source: Any, target: 
     assert target.scan(TableName="shop-orders")["Count"] == 120
 
 
-def test_items_of_many_pages(
-    source: Any, target: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_named_values_are_masked(source: Any, target: Any, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[shop-orders]\npk = "hash"\nb = "redact"\nnothing = "redact"', encoding="utf-8")
+    result = run(source, target, "shop-orders", "--limit", "40", "--mask", str(rules))
+    assert result.stdout.endswith("; 40 items copied; masked: pk, b, nothing\n")
+    assert "no value is at nothing" in result.stderr
+    before = source.scan(TableName="shop-orders", Limit=40)["Items"]
+    after = target.scan(TableName="shop-orders")["Items"]
+    assert {item["sk"]["N"] for item in before} == {item["sk"]["N"] for item in after}
+    assert {item["b"]["B"] for item in after} == {b"redacted"}
+    assert not {item["pk"]["S"] for item in before} & {item["pk"]["S"] for item in after}
+    rules.write_text('[shop-orders]\nsk = "redact"', encoding="utf-8")
+    wrong = run(source, target, "shop-orders", "--limit", "40", "--mask", str(rules))
+    assert wrong.exit_code == 1
+    assert "only `hash` keeps items apart" in wrong.stderr
+    rules.write_text("[shop-orders", encoding="utf-8")
+    assert "is not TOML" in run(source, target, "shop-orders", "--mask", str(rules)).stderr
+
+
+def test_items_of_many_pages(source: Any, target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hashrange.cli.pulling.copying.PAGE_ITEMS_MAX", 30)
     run(source, target, "shop-orders", "--limit", "100")
     assert target.scan(TableName="shop-orders")["Count"] == 100
@@ -372,9 +387,7 @@ def test_aws_is_asked_whatever_endpoint_the_environment_names(monkeypatch: pytes
     assert client.meta.endpoint_url == "https://dynamodb.eu-west-1.amazonaws.com"
 
 
-@pytest.mark.parametrize(
-    ("key", "sent"), [("AKIAREAL", "hashrange"), ("123456789012", "123456789012")]
-)
+@pytest.mark.parametrize(("key", "sent"), [("AKIAREAL", "hashrange"), ("123456789012", "123456789012")])
 def test_the_keys_of_the_account_are_not_sent_here(
     monkeypatch: pytest.MonkeyPatch, key: str, sent: str
 ) -> None:

@@ -119,9 +119,7 @@ def make(target: Any, made: Plan) -> bool:
             raise Unlike(f"there is a table of this name with the key {here}, not {wanted}")
         return False
     target.create_table(**made.create)
-    target.get_waiter("table_exists").wait(
-        TableName=made.name, WaiterConfig={"Delay": 1, "MaxAttempts": 600}
-    )
+    target.get_waiter("table_exists").wait(TableName=made.name, WaiterConfig={"Delay": 1, "MaxAttempts": 600})
     if made.ttl is not None:
         living = {"Enabled": True, "AttributeName": made.ttl}
         target.update_time_to_live(TableName=made.name, TimeToLiveSpecification=living)
@@ -135,17 +133,23 @@ def _keys(described: Request) -> str:
 
 
 def copy_items(
-    source: Any, table: str, target: Any, name: str, items_max: int, progress: Callable[[int], None]
+    source: Any,
+    table: str,
+    target: Any,
+    name: str,
+    items_max: int,
+    progress: Callable[[int], None],
+    masked: Callable[[list[Any]], list[Any]] | None = None,
 ) -> int:
     """Put up to `items_max` items of `table` into the table `name`, in the order of a Scan, which is that of
     hashes and so a random choice of partitions. Returns how many. Calls `progress` with the number of each
-    batch. Raises as `batches.put`, and Endless.
+    batch. `masked` makes of items those that are put. Raises as `batches.put` and `masked`, and Endless.
     """
     copied = 0
     start: dict[str, Any] = {}
     while copied < items_max:
         page = source.scan(TableName=table, Limit=min(items_max - copied, PAGE_ITEMS_MAX), **start)
-        items = page["Items"]
+        items = page["Items"] if masked is None else masked(page["Items"])
         for first in range(0, len(items), BATCH_WRITE_ITEMS_MAX):
             batch = items[first : first + BATCH_WRITE_ITEMS_MAX]
             batches.put(target, name, batch)

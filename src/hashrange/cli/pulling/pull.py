@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from hashrange.cli.forms import limit_option
 from hashrange.cli.pulling import copying
+from hashrange.cli.pulling.masking import Masks, Unmasked, WrongRules, masks_of
 from hashrange.cli.pulling.naming import TablePattern, names, table_pattern
 from hashrange.cli.remote.asking import AWS, endpoint_option, is_aws, tell_server
 from hashrange.cli.remote.connecting import connect
@@ -21,12 +24,14 @@ Examples:
   hashrange pull 'shop-*' --limit 1000       with up to 1000 items of each
   hashrange pull --all --profile staging --region eu-west-1 --dry-run
   hashrange pull arn:aws:dynamodb:us-east-1:123456789012:table/orders
+  hashrange pull orders --limit 1000 --mask rules.toml     hides what the rules name: docs/pull.md
   hashrange pull --all --from http://127.0.0.1:8001 --limit 100
 
 Region and credentials of the account are those of the AWS CLI: a profile, the environment, a role. It needs
 DescribeTable, and ListTables for patterns, DescribeTimeToLive, ListTagsOfResource, and Scan for items; a
 Scan of the account's table consumes its read capacity. Nothing is written to the account."""
 
+_KEY_VARIABLE: Final = "HASHRANGE_MASK_KEY"
 _FOR_ALL: Final = TablePattern("*")
 _ACCOUNT: Final = re.compile(r"[0-9]{12}")
 _HINT: Final = (
@@ -52,8 +57,13 @@ _HINT: Final = (
     "--region",
     help="Region of the tables.  [default: that of the ARN, of the profile, or AWS_DEFAULT_REGION]",
 )
-@limit_option(
-    "Copy at most N items of each table.", type=click.IntRange(0), default=0, show_default=True
+@limit_option("Copy at most N items of each table.", type=click.IntRange(0), default=0, show_default=True)
+@click.option(
+    "--mask",
+    "rules",
+    metavar="RULES",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File in TOML that says which values are invented, masked, hashed or left out.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be created, and create nothing.")
 @endpoint_option("URL of the server in which the tables are made.")
@@ -65,6 +75,7 @@ def command(
     endpoint_profile: str | None,
     region: str | None,
     limit: int,
+    rules: Path | None,
     dry_run: bool,
     endpoint_url: str,
 ) -> None:
@@ -79,12 +90,16 @@ def command(
     groups: dict[str | None, list[TablePattern]] = {}
     for pattern in map(table_pattern, tables) if tables else [_FOR_ALL]:
         groups.setdefault(pattern.region or region, []).append(pattern)
+    masks = None if rules is None else _masks(rules)
     tell_server(endpoint_url)
     failures = 0
     for of_region, group in groups.items():
         source = connect(source_url, of_region, profile=profile).dynamodb
         target = _target(endpoint_url, source.meta.region_name, endpoint_profile)
-        failures += _Pull(source, target, limit, dry_run).run(group)
+        failures += _Pull(source, target, limit, dry_run, masks).run(group)
+    if masks is not None and limit and not dry_run:
+        for rule in masks.unmet():
+            click.echo(f"{rule.tables}: no value is at {rule.path}; is the rule's path right?", err=True)
     if failures:
         raise click.exceptions.Exit(1)
 
@@ -100,6 +115,19 @@ def _check_target(endpoint_url: str, source_url: str) -> None:
         raise click.UsageError(f"--from and --endpoint-url both name {endpoint_url}.")
 
 
+def _masks(rules: Path) -> Masks:
+    """The rules of a file. Raises click.ClickException."""
+    key = os.environ.get(_KEY_VARIABLE, "").encode()
+    if not key:
+        click.echo(
+            f"Hashes have a key of this run; set {_KEY_VARIABLE} for the same ones each time.", err=True
+        )
+    try:
+        return masks_of(rules, key or os.urandom(32))
+    except (WrongRules, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
 def _target(endpoint_url: str, region: str, profile: str | None) -> Any:
     """A client of the server here. The account's credentials are not sent to it, unless they choose an
     account there."""
@@ -113,13 +141,14 @@ def _target(endpoint_url: str, region: str, profile: str | None) -> Any:
 class _Pull:
     """The tables of one region, from the client `source` to the client `target`."""
 
-    def __init__(self, source: Any, target: Any, items_max: int, dry_run: bool) -> None:
+    def __init__(self, source: Any, target: Any, items_max: int, dry_run: bool, masks: Masks | None) -> None:
         from hashrange.cli.remote.clients import SERVICE_ERRORS, explain
 
         self._explain, self._refusals = explain, SERVICE_ERRORS
         self._source, self._target = source, target
         self._items_max = items_max
         self._dry_run = dry_run
+        self._masks = masks
 
     def run(self, group: list[TablePattern]) -> int:
         """Pull the tables of a region; returns how many failed. Raises click.ClickException."""
@@ -131,7 +160,7 @@ class _Pull:
         for table in tables:
             try:
                 self._pull(table)
-            except (copying.Unlike, copying.Endless, *self._refusals) as error:
+            except (copying.Unlike, copying.Endless, Unmasked, WrongRules, *self._refusals) as error:
                 failures += 1
                 click.echo(f"{table}: {self._why(error)}", err=True)
         return failures
@@ -140,17 +169,23 @@ class _Pull:
         plan = copying.plan(self._source, table, self._explain)
         for note in plan.notes:
             click.echo(f"{plan.name}: {note}", err=True)
+        keys = [element["AttributeName"] for element in plan.create["KeySchema"]]
+        masked, hidden = None, ""
+        if self._masks is not None:
+            rules = self._masks.of(plan.name, keys)
+            masked = partial(self._masks.apply, rules)
+            hidden = f"; masked: {', '.join(rule.path for rule in rules) or 'nothing'}"
         if self._dry_run:
-            click.echo(f"{plan.name}: would be created: {plan.about()}")
+            click.echo(f"{plan.name}: would be created: {plan.about()}{hidden}")
             return
         made = copying.make(self._target, plan)
         text = plan.about() if made else "is there already; its definition stays as it is"
         if self._items_max:
             with bar(plan.name, self._items_max) as shown:
                 copied = copying.copy_items(
-                    self._source, table, self._target, plan.name, self._items_max, shown.update
+                    self._source, table, self._target, plan.name, self._items_max, shown.update, masked
                 )
-            text += f"; {copied} {'item' if copied == 1 else 'items'} copied"
+            text += f"; {copied} {'item' if copied == 1 else 'items'} copied{hidden}"
         click.echo(f"{plan.name}: {text}")
 
     def _why(self, error: Exception) -> str:
