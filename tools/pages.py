@@ -35,6 +35,7 @@ _FROM: Final = {
     "packages/patterns/docs": "patterns",
     "packages/postgres/docs": "",
     "packages/replication/docs": "",
+    "packages/sql/docs": "",
     "packages/templates/docs": "",
     "packages/triggers/docs": "",
     "examples": "examples",

@@ -34,6 +34,7 @@ MODULES: Final = (
     "hashrange_patterns.entities",
     "hashrange_triggers",
     "hashrange_postgres",
+    "hashrange_sql",
 )
 """The modules whose names programs may use: those of `__all__`."""
 _HEAD: Final = """\

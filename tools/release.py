@@ -123,6 +123,7 @@ def check_archives(version: str, names: list[str]) -> None:
         raise NotReady(f"dist/ has {', '.join(other)}, and the version is {version}: `make wheels`")
     for package in (
         "hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres", "hashrange_replication",
+        "hashrange_sql",
     ):
         for ending in (".tar.gz", "-py3-none-any.whl"):
             if f"{package}-{version}{ending}" not in names:

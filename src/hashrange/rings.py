@@ -62,7 +62,7 @@ class Command:
 class Ring:
     """What a ring adds. Each member says the type of what it refers to, and who uses it.
 
-    commands: by name, the commands of the program. [console, access, lab, mcp, replication, triggers]
+    commands: by name, the commands of the program. [console, access, lab, mcp, replication, sql, triggers]
     serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
         [access, console, lab, postgres, replication]
     options: the names of these options, for a server that cannot load them: it does not start with one.
@@ -312,21 +312,22 @@ class Trigger(Protocol):
 
 _PUBLIC: Final = (
     "buckets", "buckets.folders", "buckets.s3", "cli.forms", "cli.logs", "cli.remote.asking",
-    "cli.remote.batches", "cli.remote.clients", "cli.remote.connecting", "cli.serving.options", "clock",
-    "costs.table", "credentials", "database", "encoding", "errors", "expressions.lexer", "expressions.tree",
-    "faults", "faults.effects", "files.durable", "files.regular", "insights.contributors", "insights.sketch",
-    "insights.throttled", "interchange.csv_files", "interchange.csv_types", "interchange.descriptions",
-    "interchange.item_texts", "interchange.lines", "interchange.plain_json", "interchange.rows", "limits",
-    "observing.observer", "observing.patterns", "operations", "operations.backups.recovery",
-    "operations.context", "operations.policies.documents", "operations.policies.operators",
-    "operations.statements.batch_execute_statement", "operations.tables.throughput", "operations.targets",
-    "operations.throttling", "operations.travel", "pace", "pace.workers", "partiql", "partiql.access",
-    "partiql.statements", "partiql.tokens", "prices", "prices.money", "prices.rates", "rings", "server",
-    "server.admin.application", "server.admin.aside", "server.admin.attention", "server.admin.clock",
-    "server.admin.data", "server.admin.destinations", "server.admin.faults", "server.admin.guard",
-    "server.admin.port", "server.admin.roles", "server.admin.tables", "server.metrics", "server.run",
-    "settings", "shapes", "shapes.streams", "shapes.vocabulary", "storage.api", "storage.capabilities",
-    "storage.embedded", "storage.embedded.files.mark", "storage.embedded.offline.replay", "storage.failures",
+    "cli.remote.batches", "cli.remote.clients", "cli.remote.connecting", "cli.remote.progress",
+    "cli.serving.options", "clock", "costs.table", "credentials", "database", "encoding", "errors",
+    "expressions.lexer", "expressions.tree", "faults", "faults.effects", "files.durable", "files.regular",
+    "insights.contributors", "insights.sketch", "insights.throttled", "interchange.csv_files",
+    "interchange.csv_types", "interchange.descriptions", "interchange.item_texts", "interchange.lines",
+    "interchange.plain_json", "interchange.rows", "limits", "observing.observer", "observing.patterns",
+    "operations", "operations.backups.recovery", "operations.context", "operations.policies.documents",
+    "operations.policies.operators", "operations.statements.batch_execute_statement",
+    "operations.tables.throughput", "operations.targets", "operations.throttling", "operations.travel",
+    "pace", "pace.workers", "partiql", "partiql.access", "partiql.statements", "partiql.tokens", "prices",
+    "prices.money", "prices.rates", "rings", "server", "server.admin.application", "server.admin.aside",
+    "server.admin.attention", "server.admin.clock", "server.admin.data", "server.admin.destinations",
+    "server.admin.faults", "server.admin.guard", "server.admin.port", "server.admin.roles",
+    "server.admin.tables", "server.metrics", "server.run", "settings", "shapes", "shapes.streams",
+    "shapes.vocabulary", "storage.api", "storage.capabilities", "storage.embedded",
+    "storage.embedded.files.mark", "storage.embedded.offline.replay", "storage.failures",
     "storage.features", "storage.loops", "storage.merging", "storage.store_copy",
     "tables.definitions.catalog", "tables.definitions.table", "tables.inspection.check",
     "tables.items.capacity", "tables.items.indexes", "tables.items.keys", "tables.items.records",
@@ -354,6 +355,7 @@ class Home:
 
 _WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
 _MCP: Final = "install the package hashrange-mcp (packages/mcp in a checkout)"
+_SQL: Final = "install the package hashrange-sql (packages/sql in a checkout)"
 _POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
 _REPLICATION: Final = "install the package hashrange-replication (packages/replication in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
@@ -369,6 +371,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
     "mcp": Home(_MCP, ("mcp",)),
+    "sql": Home(_SQL, ("sql",)),
     "templates": Home(_WITH_THE_SERVER),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (

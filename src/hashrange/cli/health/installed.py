@@ -35,10 +35,12 @@ EXTRAS: Final = {
     "approximate": ({"numpy": "numpy", "usearch": "usearch"}, "SearchVectors with serve --vector-exact-max"),
     "client": ({"boto3": "boto3"}, "use in process, and the commands import, pull, stream and trigger"),
     "kinesis": ({"boto3": "boto3"}, "changes of tables to data streams of Kinesis"),
+    "masking": ({"Faker": "faker"}, "rules with fake in pull --mask"),
     "mcp": ({"hashrange-mcp": "hashrange_mcp.server"}, "mcp"),
     "postgres": ({"hashrange-postgres": "hashrange_postgres.engine"}, "serve --postgres"),
     "replication": ({"hashrange-replication": "hashrange_replication.running"}, "serve --copy-to"),
     "s3": ({"boto3": "boto3"}, "imports from and exports to S3"),
+    "sql": ({"hashrange-sql": "hashrange_sql.looking"}, "sql"),
     "testing": (
         {"boto3": "boto3", "pytest": "pytest", "PyYAML": "yaml"},
         "tests, and tables from templates in YAML",

@@ -1,0 +1,353 @@
+"""A look: a database of DuckDB in a private folder, filled with what one statement needs.
+
+    with opened(reader) as look:
+        plan = look.plan("SELECT status, count(*) FROM orders GROUP BY status")
+        look.load(plan)
+        rows = look.rows(plan)
+
+The folder, which only its owner may open, is removed at the end. DuckDB keeps what does not fit into the
+memory there; it reaches no other file, no network, and runs a single SELECT.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import orjson
+from botocore.exceptions import ClientError, ParamValidationError
+
+from hashrange_console.items.sources import TableOrIndex, sources_of
+from hashrange_sql.entities import View, views_of
+from hashrange_sql.planning import UNUSED_OPTIMIZERS, Read, read_of, tables_named, uses_of
+from hashrange_sql.reading import Json, Rate, Reader
+from hashrange_sql.shapes import Columns, columns_of, literal, quoted
+
+SAMPLE_ITEMS: Final = 400
+MEMORY: Final = "1GB"
+"""What DuckDB may use of the memory."""
+SEGMENTS: Final = 4
+ROWS_SHOWN: Final = 1_000
+_SEGMENT_BYTES: Final = 1 << 20
+_PAGE_BYTES: Final = 1 << 20
+_UNIT_BYTES: Final = 8192
+"""What half a unit twice reads: eventually consistent reads."""
+_NAMES_SHOWN: Final = 20
+_WIDTH: Final = 200
+_RAW: Final = quoted("raw items")
+"""The schema of the items as they came; no table has such a name."""
+_SYSTEM: Final = ("information_schema", "pg_catalog")
+_KEY_TYPES: Final = {"S": "VARCHAR", "N": "DECIMAL(38,0)", "B": "BLOB"}
+_OPTIONS: Final = "skip_null := true, skip_empty := true, skip_default := true"
+_ONE_SELECT: Final = "One SELECT in DuckDB's SQL can run here, and nothing can be written."
+_RARE: Final = "Columns are the attributes that a sample has: a larger one (--sample) finds rarer attributes."
+_INSERT: Final = "INSERT INTO {} SELECT unnest(json_transform(CAST(? AS VARCHAR), '[\"JSON\"]'))"
+
+
+class Refused(Exception):
+    """A statement that cannot run here; the text says why, and what to do."""
+
+
+@dataclass(slots=True)
+class Table:
+    """A table that a statement names. `types` are those of its columns, from the sample until it is loaded;
+    `told` is what users should know of them. `complete`: the sample was all of it."""
+
+    name: str
+    sources: list[TableOrIndex]
+    types: dict[str, str] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
+    sampled: int = 0
+    units: float = 0.0
+    complete: bool = False
+
+    @property
+    def raw(self) -> str:
+        return f"{_RAW}.{quoted(self.name)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a statement reads: `tables` are those that it names, `reads` what is read of them."""
+
+    sql: str
+    tables: list[Table]
+    reads: list[Read]
+
+    @property
+    def units(self) -> float:
+        """The read units, at most."""
+        return sum([read.units for read in self.reads])
+
+    def __str__(self) -> str:
+        lines = [
+            f"sample of {table.name}: {table.sampled} items, {table.units:g} read units"
+            for table in self.tables
+        ]
+        for table in self.tables:
+            if table.views:
+                named = ", ".join(f"{quoted(table.name)}.{quoted(view.name)}" for view in table.views)
+                lines.append(f"entities of {table.name}: {named}")
+        return "\n".join([*lines, *map(str, self.reads)] or ["nothing is read"])
+
+
+class Look:
+    """See above. `opened` makes it."""
+
+    def __init__(self, reader: Reader, rate: Rate, sample_items: int, folder: Path, memory: str) -> None:
+        self._reader, self._rate = reader, rate
+        self._sample_items = sample_items
+        self.folder = folder
+        self._database = _connected(folder, "loaded items", memory)
+        self._planner = _connected(folder, "planned statements", memory)
+        unused = literal(",".join(UNUSED_OPTIMIZERS))
+        self._planner.execute(f"SET disabled_optimizers = {unused}")
+        self._database.execute(f"CREATE SCHEMA {_RAW}")
+        self._tables: dict[str, Table] = {}
+
+    def close(self) -> None:
+        self._database.close()
+        self._planner.close()
+
+    def plan(self, sql: str, rows: int | None = None) -> Plan:
+        """What a SELECT reads, of which at most `rows` rows are wanted. A sample of each table that it names
+        is read. Raises Refused, the errors of boto3, and click.ClickException."""
+        statement = self._planned(f"json_serialize_sql(?, {_OPTIONS})", sql)
+        if len(statement["statements"]) != 1:
+            raise Refused("Only one statement can run: leave out all but the first.")
+        sql = sql.rstrip().rstrip(";")
+        if rows is not None:
+            sql = f"SELECT * FROM ({sql}\n) LIMIT {rows}"
+        named = [
+            self._table(schema, name) for schema, name in tables_named(statement) if schema not in _SYSTEM
+        ]
+        tables = list({table.name: table for table in named}.values())
+        planned = self._planned(f"json_serialize_plan(?, {_OPTIONS}, optimize := true)", sql)
+        reads = []
+        uses = uses_of(planned)
+        for table in tables:
+            if own := [use for use in uses if use.table == table.name]:
+                whole = Read(table.sources[0], done=True)
+                reads.append(whole if table.complete else read_of(table.sources, own, [*table.types]))
+        return Plan(sql, tables, reads)
+
+    def load(self, plan: Plan, progress: Callable[[int], None] = lambda items: None) -> None:
+        """Read what a plan says. `progress` gets the number of items of each page, from several threads.
+        Raises the errors of boto3, and click.ClickException."""
+        for read in plan.reads:
+            if not read.done:
+                table = self._tables[read.source.table.lower()]
+                self._database.execute(f"TRUNCATE {table.raw}")
+                self._fill(table, read, progress)
+                self._show(table, columns_of(self._ask, table.raw))
+
+    def rows(self, plan: Plan) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """The names of the columns and the rows that a loaded plan's statement finds. Raises Refused."""
+        with _refusing():
+            found = self._database.execute(plan.sql)
+            return [column[0] for column in found.description or ()], found.fetchall()
+
+    def text(self, plan: Plan) -> str:
+        """Up to ROWS_SHOWN rows as a table for people. Raises Refused."""
+        with _refusing():
+            found = io.StringIO()
+            with redirect_stdout(found):
+                self._database.sql(plan.sql).show(max_rows=ROWS_SHOWN, max_width=_WIDTH)
+            return found.getvalue()
+
+    def write(self, plan: Plan, form: str) -> Path:
+        """A file with the rows: `form` is csv, json (a line each) or parquet. Raises Refused."""
+        file = self.folder / f"answer.{form}"
+        more = ", HEADER" if form == "csv" else ""
+        with _refusing():
+            self._database.execute(f"COPY ({plan.sql}\n) TO {literal(str(file))} (FORMAT {form}{more})")
+        return file
+
+    # -- Tables -------------------------------------------------------------------------------------------
+
+    def _table(self, schema: str, name: str) -> Table:
+        """A table of a statement: an entity of it, which is `name`, if there is a schema."""
+        wanted = name if schema in ("", "main") else schema
+        if wanted.lower() not in self._tables:
+            sources = [*sources_of(self._described(wanted))]
+            table = Table(sources[0].table, sources[:1] if self._reader.past else sources)
+            self._tables[table.name.lower()] = table
+            self._sample(table)
+        return self._tables[wanted.lower()]
+
+    def _described(self, name: str) -> Json:
+        client = self._reader.client
+        try:
+            described: Json = client.describe_table(TableName=name)["Table"]
+            return described
+        except (ParamValidationError, client.exceptions.ResourceNotFoundException):
+            pass
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationException":
+                raise
+        pages = client.get_paginator("list_tables").paginate()
+        known = [one for page in pages for one in page["TableNames"]]
+        for one in known:
+            if one.lower() == name.lower():
+                found: Json = client.describe_table(TableName=one)["Table"]
+                return found
+        shown = ", ".join(known[:_NAMES_SHOWN]) + (", …" if len(known) > _NAMES_SHOWN else "")
+        raise Refused(
+            f'There is no table {name!r}; there are: {shown or "none"}. Quote names as in "my-table".'
+        )
+
+    def _sample(self, table: Table) -> None:
+        """Read some items, from several places of a table, and make its views of them."""
+        self._database.execute(f"CREATE TABLE {table.raw} (item JSON)")
+        segments = 1 if self._reader.past else SEGMENTS
+        items: list[Any] = []
+        ends = True
+        for segment in range(segments):
+            request: Json = {"TableName": table.name, "Limit": -(-self._sample_items // segments)}
+            if segments > 1:
+                request |= {"Segment": segment, "TotalSegments": segments}
+            self._rate.wait()
+            page = self._reader.read("Scan", request)
+            self._rate.spent(page.units)
+            table.units += page.units
+            table.sampled += page.size
+            ends = ends and page.start is None
+            items += orjson.loads(page.items)
+            self._database.execute(_INSERT.format(table.raw), [page.items.decode()])
+        table.complete = ends
+        columns = columns_of(self._ask, table.raw)
+        known = {*columns.sql}
+        table.views = views_of(table.sources, items, known)
+        self._show(table, columns)
+        defined = ", ".join(f"{quoted(name)} {type_}" for name, type_ in table.types.items())
+        self._planner.execute(f"CREATE TABLE {quoted(table.name)} ({defined})")
+        for database in (self._planner, self._database):
+            for view in table.views:
+                database.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(table.name)}")
+                names = ", ".join(map(quoted, view.columns))
+                database.execute(
+                    f"CREATE VIEW {quoted(table.name)}.{quoted(view.name)} AS "
+                    f"SELECT {names} FROM main.{quoted(table.name)} WHERE {view.condition}"
+                )
+
+    def _show(self, table: Table, columns: Columns) -> None:
+        """Make the view of a table's items. Columns that are known, but not loaded, are NULL."""
+        found = columns.sql
+        for source in table.sources:
+            for name, kind in source.keys:
+                table.types.setdefault(name, _KEY_TYPES[kind])
+        shown = {name: found.get(name, f"CAST(NULL AS {type_})") for name, type_ in table.types.items()}
+        listed = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in {**shown, **found}.items())
+        view = f"main.{quoted(table.name)}"
+        self._database.execute(f"CREATE OR REPLACE VIEW {view} AS SELECT {listed} FROM {columns.source}")
+        described = self._database.execute(f"DESCRIBE {view}").fetchall()
+        table.types = {name: type_ for name, type_, *_ in described}
+        table.told = [f"{table.name}.{line}" for line in columns.told]
+
+    # -- Loading ------------------------------------------------------------------------------------------
+
+    def _fill(self, table: Table, read: Read, progress: Callable[[int], None]) -> None:
+        """Read pages side by side."""
+        requests = read.requests()
+        for request in requests:
+            if limit := self._page_items(read):
+                request["Limit"] = limit
+        is_scan = not read.partitions
+        if is_scan and read.items is None and not self._reader.past and read.source.size > _SEGMENT_BYTES:
+            segments = [{"Segment": one, "TotalSegments": SEGMENTS} for one in range(SEGMENTS)]
+            requests = [{**requests[0], **segment} for segment in segments]
+        stopped = threading.Event()
+        operation = "Scan" if is_scan else "Query"
+
+        def run(request: Json) -> None:
+            left = read.items
+            with self._database.cursor() as cursor:
+                while not stopped.is_set() and (left is None or left > 0):
+                    self._rate.wait()
+                    page = self._reader.read(operation, request)
+                    self._rate.spent(page.units)
+                    cursor.execute(_INSERT.format(table.raw), [page.items.decode()])
+                    progress(page.size)
+                    left = None if left is None else left - page.size
+                    if page.start is None:
+                        return
+                    if page.start == request.get("ExclusiveStartKey"):
+                        raise Refused(f"The pages of {table.name} do not end: the server answers wrongly.")
+                    request = {**request, "ExclusiveStartKey": page.start}
+
+        with ThreadPoolExecutor(SEGMENTS, thread_name_prefix="hashrange-sql") as pool:
+            try:
+                for done in [pool.submit(run, request) for request in requests]:
+                    done.result()
+            except BaseException:
+                stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _page_items(self, read: Read) -> int | None:
+        """How many items a page may have, so that it costs no more than a second's units."""
+        found = [] if read.items is None else [read.items]
+        if self._rate.units is not None and self._rate.units * _UNIT_BYTES < _PAGE_BYTES:
+            found.append(max(1, int(self._rate.units * _UNIT_BYTES / max(read.source.average, 1))))
+        return min(found, default=None)
+
+    def _ask(self, statement: str) -> tuple[Any, ...]:
+        row = self._database.execute(statement).fetchone()
+        assert row is not None
+        return tuple(row)
+
+    def _planned(self, call: str, sql: str) -> Json:
+        """What DuckDB's planner says of a statement. Raises Refused."""
+        with _refusing():
+            row = self._planner.execute(f"SELECT CAST({call} AS VARCHAR)", [sql]).fetchone()
+        assert row is not None
+        answer: Json = orjson.loads(row[0])
+        if answer.get("error"):
+            advice = _RARE if answer.get("error_subtype") == "COLUMN_NOT_FOUND" else _ONE_SELECT
+            raise Refused(f"{answer['error_message'].strip()}\n{advice}")
+        return answer
+
+
+def _connected(folder: Path, name: str, memory: str) -> duckdb.DuckDBPyConnection:
+    """A database in the folder, which reaches nothing outside of it."""
+    database = duckdb.connect(folder / f"{name}.duckdb")
+    for setting, value in (
+        ("memory_limit", literal(memory)),
+        ("temp_directory", literal(str(folder))),
+        ("allowed_directories", f"[{literal(str(folder))}]"),
+        ("autoinstall_known_extensions", "false"),
+        ("enable_external_access", "false"),
+    ):
+        database.execute(f"SET {setting} = {value}")
+    return database
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turn the errors of DuckDB into Refused."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise Refused(str(error)) from error
+
+
+@contextmanager
+def opened(
+    reader: Reader, *, rate: Rate | None = None, sample_items: int = SAMPLE_ITEMS, memory: str = MEMORY
+) -> Iterator[Look]:
+    """A look by a reader. `sample_items` are read of each table first; `memory` as DuckDB writes sizes."""
+    with tempfile.TemporaryDirectory(prefix="hashrange-sql-", ignore_cleanup_errors=True) as folder:
+        look = Look(reader, rate or Rate(None), sample_items, Path(folder), memory)
+        try:
+            yield look
+        finally:
+            look.close()

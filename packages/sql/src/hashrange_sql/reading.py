@@ -1,0 +1,147 @@
+"""Reads pages of items as the JSON in which they came: from an endpoint, or from the past of a Hashrange
+server. The items are not decoded here, because DuckDB reads the JSON itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+import orjson
+
+from hashrange.cli.remote.asking import Plane, ask
+from hashrange.clock import parse_moment
+from hashrange.interchange.item_texts import from_boto3
+from hashrange.pace.workers import hold_up
+
+Json = dict[str, Any]
+
+_EVENTS: Final = ("before-parse.dynamodb.Query", "before-parse.dynamodb.Scan")
+_START: Final = "hashrange serve"
+_RAW: Final = "Raw"
+
+
+class Page(NamedTuple):
+    """A page: its items as a JSON array, how many they are, where the next page starts (None: there is none),
+    and the read units."""
+
+    items: bytes
+    size: int
+    start: Json | None
+    units: float
+
+
+class Reader(Protocol):
+    """Reads tables. `client` is a boto3 client, for descriptions. The `past` has neither segments nor
+    indexes."""
+
+    client: Any
+    past: bool
+
+    def read(self, operation: str, request: Json) -> Page:
+        """A page of a Query or Scan. Raises the errors of boto3, or click.ClickException."""
+        ...
+
+
+class ApiReader:
+    """Reads by a boto3 client, whose other users notice nothing. Thread-safe."""
+
+    past = False
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self._here = threading.local()
+
+    @contextmanager
+    def opened(self) -> Iterator[ApiReader]:
+        """The reader, which gets the client's answers before boto3 decodes them."""
+        events = self.client.meta.events
+        for event in _EVENTS:
+            events.register(event, self._keep, unique_id=f"hashrange-sql-{id(self)}")
+        try:
+            yield self
+        finally:
+            for event in _EVENTS:
+                events.unregister(event, self._keep, unique_id=f"hashrange-sql-{id(self)}")
+
+    def read(self, operation: str, request: Json) -> Page:
+        self._here.reads = True
+        try:
+            send = self.client.query if operation == "Query" else self.client.scan
+            answer = send(**request, ReturnConsumedCapacity="TOTAL")
+        finally:
+            self._here.reads = False
+        told = answer.get("ConsumedCapacity") or {}
+        start = answer.get("LastEvaluatedKey")
+        raw = answer.get(_RAW)
+        if raw is None:  # (clients in process have no bytes of an answer)
+            raw = orjson.dumps(
+                [{name: from_boto3(one) for name, one in item.items()} for item in answer["Items"]]
+            )
+        return Page(raw, answer["Count"], start, float(told.get("CapacityUnits", 0)))
+
+    def _keep(self, response_dict: Json, customized_response_dict: Json, **_: Any) -> None:
+        """Take the items out of an answer, so that boto3 does not decode them."""
+        if not getattr(self._here, "reads", False) or response_dict["status_code"] != 200:
+            return
+        members = msgspec.json.decode(response_dict["body"], type=dict[str, msgspec.Raw])
+        customized_response_dict[_RAW] = bytes(members.pop("Items", msgspec.Raw(b"[]")))
+        response_dict["body"] = msgspec.json.encode(members)
+
+
+class PastReader:
+    """Reads the past of a Hashrange server, through its admin plane."""
+
+    past = True
+
+    def __init__(self, client: Any, plane: Plane, moment: str) -> None:
+        """`moment` as `parse_moment` takes it. Raises ValueError, click.ClickException."""
+        self.client = client
+        self._plane = plane
+        try:
+            parse_moment(moment)
+            self._moment = moment
+        except ValueError:
+            # ("10m" is a time ago, by the server's clock)
+            now = float(ask(plane, "/clock", "epoch_seconds", _START)["epoch_seconds"])
+            self._moment = repr(parse_moment(moment, now))
+
+    def read(self, operation: str, request: Json) -> Page:
+        sent = {"operation": operation, "request": request, "at": self._moment}
+        answer = ask(self._plane, "/past/read", "Answer", _START, sent)["Answer"]
+        items = answer.get("Items", [])
+        return Page(orjson.dumps(items), len(items), answer.get("LastEvaluatedKey"), 0.0)
+
+
+class Rate:
+    """So many read units a second, together for all threads; None for no limit. `now` is a time in seconds,
+    `pause` waits for some."""
+
+    def __init__(
+        self,
+        units: float | None,
+        *,
+        now: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = hold_up,
+    ) -> None:
+        self.units = units
+        self._now, self._pause = now, pause
+        self._free = now()
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait until more may be read."""
+        if self.units is None:
+            return
+        with self._lock:
+            if (left := self._free - self._now()) > 0:
+                self._pause(left)
+
+    def spent(self, units: float) -> None:
+        """So many units were read."""
+        if self.units is not None:
+            with self._lock:
+                self._free = max(self._free, self._now()) + units / self.units

@@ -1,0 +1,15 @@
+"""What SQL for a look adds to Hashrange."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.rings import Command, Ring
+
+RING: Final = Ring(
+    name="sql",
+    about="SQL for a look, by DuckDB",
+    commands={
+        "sql": Command("Ask tables by SQL: SELECT over any endpoint.", "hashrange_sql.command:command"),
+    },
+)
