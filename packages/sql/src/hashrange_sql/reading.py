@@ -106,12 +106,12 @@ class PastReader:
             self._moment = moment
         except ValueError:
             # ("10m" is a time ago, by the server's clock)
-            now = float(ask(plane, "/clock", "epoch_seconds", _START)["epoch_seconds"])
+            now = float(ask(plane, "/v1/clock", "epoch_seconds", _START)["epoch_seconds"])
             self._moment = repr(parse_moment(moment, now))
 
     def read(self, operation: str, request: Json) -> Page:
         sent = {"operation": operation, "request": request, "at": self._moment}
-        answer = ask(self._plane, "/past/read", "Answer", _START, sent)["Answer"]
+        answer = ask(self._plane, "/v1/past/read", "Answer", _START, sent)["Answer"]
         items = answer.get("Items", [])
         return Page(orjson.dumps(items), len(items), answer.get("LastEvaluatedKey"), 0.0)
 
