@@ -238,7 +238,7 @@ $(VENV)/.develop: pyproject.toml packages/mcp/pyproject.toml packages/patterns/p
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres --editable packages/replication --editable packages/sql
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres --editable packages/replication
 	@touch $@
 
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(VENV)/.pip
