@@ -153,7 +153,7 @@ def test_failed_batches_are_not_told(tmp_path: Path) -> None:
     told = Told()
     engine.follow(told)
     for moment in ("before", "after"):
-        with faults.failing(engine, moment), pytest.raises(CommitFailed):  # type: ignore[arg-type]
+        with faults.failing(engine, moment), pytest.raises(CommitFailed):
             put(engine, b"failed", b"1")
         settled(engine)
         put(engine, b"stands", b"2")
