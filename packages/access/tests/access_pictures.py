@@ -1,4 +1,4 @@
-"""The picture of the page about access in the docs. `make pictures` takes it anew."""
+"""The picture of the page about access in the docs. `make pictures` takes it again."""
 
 from __future__ import annotations
 

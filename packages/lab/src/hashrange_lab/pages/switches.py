@@ -1,6 +1,6 @@
 """The lab's switches: throttling, reads that are behind, and the recording of requests.
 
-Only an administrator begins and ends a recording, because its file may have all values.
+Only administrators start and stop recordings, because its file may have all values.
 """
 
 from __future__ import annotations
