@@ -176,6 +176,7 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
     local = {" serve", " check", " completion", " healthcheck", " config show", " config check"}
     local |= {" policy lint", " policy simulate", " audit hash"}
     local |= {" costs prices", " policy suggest"}
+    local |= {" replica restore", " replica status", " replica verify"}
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}
         assert (variables.get("endpoint_url") is not None) == (path not in local), path

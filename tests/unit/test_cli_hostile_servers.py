@@ -247,4 +247,5 @@ def test_no_command_is_left_out() -> None:
             yield name
 
     found = set(with_endpoints(main, ""))
-    assert found - set(COMMANDS) == set(), set(COMMANDS) - found
+    # mcp waits for a client's messages, whatever its server says.
+    assert found - set(COMMANDS) == {"mcp"}, set(COMMANDS) - found
