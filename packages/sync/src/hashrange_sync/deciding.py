@@ -142,7 +142,9 @@ def _is_counted_twice(rules: Rules, state: State, cloud: Item | None, edge: Item
     return edge is not None and counters_changed(state.base, cloud, rules.policy.names)
 
 
-def _written(rules: Rules, key: Item, images: Images, target: SideName, image: Item | None) -> Decision | None:
+def _written(
+    rules: Rules, key: Item, images: Images, target: SideName, image: Item | None
+) -> Decision | None:
     """The target gets the shared part `image`, and keeps its own attributes."""
     if not rules.allows(target):
         return None

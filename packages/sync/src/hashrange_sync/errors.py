@@ -2,13 +2,15 @@
 
     SyncError            a person must act
     ├ SettingsError      the settings file is wrong
-    ├ Missing              a table or a stream is not there
+    ├ Missing            a table or a stream is not there
     ├ Superseded         another process works on the pair
     └ Unavailable        a side does not answer now: trying again later may work
       ├ Denied           the credentials do not suffice
       └ OutcomeUnknown   a write was sent, and nobody knows whether it was made
     Gap                  the stream no longer has what was not read yet (handled inside)
     Refused              the condition of a write does not hold (handled inside)
+
+Errors of botocore that are not known here become a `SyncError` with their own text.
 """
 
 from __future__ import annotations

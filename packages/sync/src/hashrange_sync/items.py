@@ -77,9 +77,7 @@ def same(one: Value | None, other: Value | None) -> bool:
 def change_digest(before: Item | None, after: Item | None) -> bytes:
     """The digest of a change of an item: which attributes it touched, from which values to which."""
     changed = differences(before, after)
-    forms = [
-        (name, old and form(old), new and form(new)) for name, (old, new) in sorted(changed.items())
-    ]
+    forms = [(name, old and form(old), new and form(new)) for name, (old, new) in sorted(changed.items())]
     return _hash([before is None, after is None, forms])
 
 

@@ -124,7 +124,9 @@ class Pair:
         """The filter of the pair. Raises `SyncError`."""
         [(partition, _, kind), *_] = tables["edge"].key
         if self.settings.filter.prefix and kind != "S":
-            raise SyncError(f"filter.prefix needs a partition key that is a text; {partition} has the type {kind}.")
+            raise SyncError(
+                f"filter.prefix needs a partition key that is a text; {partition} has the type {kind}."
+            )
         return Scope(self.settings, tables["edge"].key_names)
 
     def _open(self) -> _Session:
@@ -161,9 +163,9 @@ class Pair:
 
     def _made_anew(self, name: str) -> str:
         return (
-            f"The {name}'s table is another one than before: it was deleted and made anew, or restored. Nothing was "
-            f"changed. `hashrange sync reset FILE --pair {self.settings.title}` forgets what both sides agreed on; "
-            "then the next run compares them as for a first copy, and deletes nothing."
+            f"The {name}'s table is another one than before: it was deleted and made anew, or restored. "
+            f"Nothing was changed. `hashrange sync reset FILE --pair {self.settings.title}` forgets what both "
+            "sides agreed on; then the next run compares them as for a first copy, and deletes nothing."
         )
 
     def _applier(self, tables: Mapping[SideName, Table]) -> Applier:

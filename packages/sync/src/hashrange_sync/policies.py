@@ -7,6 +7,8 @@
                           are taken from the side that changed them; if both did, from the cloud
     merge: MODULE:NAME    what a function makes of (old, ours, theirs): the image that both sides agreed on,
                           the edge's and the cloud's, in DynamoDB's JSON; None for an item that is not there
+
+Refuses to know which side is written.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def _merging(reference: str) -> Resolve:
     try:
         merge: Resolve = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SettingsError(f"conflicts = merge: {reference}: {error}. Name a function as MODULE:FUNCTION.") from error
+        raise SettingsError(
+            f"conflicts = merge: {reference}: {error}. Name a function as MODULE:FUNCTION."
+        ) from error
 
     def resolve(old: Item | None, ours: Item | None, theirs: Item | None) -> Item | None:
         try:
@@ -110,7 +114,10 @@ def _added(old: Item | None, ours: Item | None, theirs: Item | None, names: tupl
 def _sum(old: Value | None, mine: Value | None, other: Value | None) -> str | None:
     """Three values of a counter as one, exactly; None if one of them is no number, or the sum has too many
     digits."""
-    numbers = [Decimal(value["N"]) if "N" in value else None for value in (old or _ZERO, mine or _ZERO, other or _ZERO)]
+    numbers = [
+        Decimal(value["N"]) if "N" in value else None
+        for value in (old or _ZERO, mine or _ZERO, other or _ZERO)
+    ]
     if any(number is None for number in numbers):
         return None
     before, ours, theirs = (number or Decimal(0) for number in numbers)

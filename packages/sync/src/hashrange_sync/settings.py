@@ -46,7 +46,7 @@ class Filter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `where` says."""
 
     prefix: str = ""
-    where: dict[str, Wanted] = {}  # noqa: RUF012 (msgspec copies it)
+    where: dict[str, Wanted] = {}
 
 
 class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -174,13 +174,15 @@ def _yaml(text: str) -> Any:
 def checked(settings: Settings) -> Settings:
     """The settings, if they can be meant. Raises `SettingsError`."""
     if not settings.pairs:
-        raise SettingsError("There are no pairs; add one: [[pairs]] table = \"orders\".")
+        raise SettingsError('There are no pairs; add one: [[pairs]] table = "orders".')
     titles = set()
     for pair in settings.pairs:
         if not pair.cloud_name or not pair.edge_name:
             raise SettingsError("A pair has no table; give `table`, or `cloud_table` and `edge_table`.")
         if not _NAME.fullmatch(pair.title):
-            raise SettingsError(f"{pair.title!r} cannot be the name of a pair; give `name`, of 3 to 200 letters.")
+            raise SettingsError(
+                f"{pair.title!r} cannot be the name of a pair; give `name`, of 3 to 200 letters."
+            )
         if pair.title in titles:
             raise SettingsError(f"Two pairs are named {pair.title}; give one of them another `name`.")
         titles.add(pair.title)

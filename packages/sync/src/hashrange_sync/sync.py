@@ -2,7 +2,9 @@
 
     sync = Sync(load(Path("sync.toml")))
     sync.once()                             # both sides are equal now
-    sync.run(stop)                          # …and stay so, until the event is set
+    sync.run()                              # …and stay so, until `stop` is called
+
+Each pair has a thread of its own in `run`, and a turn in `once`.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ def clients_of(place: Place) -> Clients:
 class Sync:
     """Keeps pairs of tables equal.
 
-    cloud, edge: boto3's clients, made from the settings by default. clock: the time, for the log, expiries and
-    the pace. wait: how to wait for so many seconds; a test may advance its clock. workers: how many requests
+    cloud, edge: boto3's clients, made from the settings by default. clock: the time, for the log, expiries
+    and the pace. wait: how to wait for so many seconds; a test may advance its clock. workers: how many requests
     are sent side by side for each pair; 0 sends one after the other. attempts: how often a request is sent at
     most. Raises `SettingsError`.
     """

@@ -6,4 +6,6 @@
     writing      writes that hold only if what they write over is what was read
     streams      the changes of a table since a position
     definitions  what a table must be, and how the two tables differ
+
+Refuses to know what the other side has.
 """

@@ -32,8 +32,8 @@ _FIRST_PAUSE_SECONDS: Final = 0.05
 
 
 class Side:
-    """One side: its clients, its table, and its pace. `attempts` is how often a request that may be sent again
-    is sent at most."""
+    """One side: its clients, its table, and its pace. `attempts` is how often a request that may be sent
+    again is sent at most."""
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ class Side:
             raise Refused from None
         if code in _DENIED or type(error).__name__ in _WITHOUT_CREDENTIALS:
             raise Denied(
-                f"{self._text(error)}. Renew the credentials, or grant what `hashrange sync policy` prints; nothing "
-                "is lost meanwhile."
+                f"{self._text(error)}. Renew the credentials, or grant what `hashrange sync policy` prints; "
+                "nothing is lost meanwhile."
             ) from error
         if code in THROTTLED or is_transient(error) or code == "TransactionConflictException":
             raise Unavailable(self._text(error)) from error

@@ -51,7 +51,9 @@ def described(side: Side) -> Table | None:
     except Missing:
         return None
     kinds = {one["AttributeName"]: one["AttributeType"] for one in shown["AttributeDefinitions"]}
-    key = tuple((one["AttributeName"], one["KeyType"], kinds[one["AttributeName"]]) for one in shown["KeySchema"])
+    key = tuple(
+        (one["AttributeName"], one["KeyType"], kinds[one["AttributeName"]]) for one in shown["KeySchema"]
+    )
     stream = shown.get("StreamSpecification", {})
     has_both = stream.get("StreamEnabled") and stream.get("StreamViewType") == _VIEW
     expiry = side.call("describe_time_to_live", TableName=side.table)["TimeToLiveDescription"]
@@ -79,7 +81,9 @@ def needed(side: Side) -> Table:
     return table
 
 
-def check(tables: Mapping[SideName, Table], followed: Sequence[SideName], sides: Mapping[SideName, Side]) -> None:
+def check(
+    tables: Mapping[SideName, Table], followed: Sequence[SideName], sides: Mapping[SideName, Side]
+) -> None:
     """Raises `SyncError` if the pair cannot be kept equal."""
     cloud, edge = tables["cloud"], tables["edge"]
     if cloud.key != edge.key:
@@ -106,13 +110,19 @@ def told(tables: Mapping[SideName, Table]) -> list[str]:
     for name in sorted(cloud.indexes.keys() ^ edge.indexes.keys()):
         there = "cloud" if name in cloud.indexes else "edge"
         found.append(f"only the {there} has the index {name}")
-    for name in sorted(cloud.indexes.keys() & edge.indexes.keys()):
-        if cloud.indexes[name] != edge.indexes[name]:
-            found.append(f"the index {name} differs")
-    local = [{one["IndexName"] for one in table.shown.get("LocalSecondaryIndexes", ())} for table in (cloud, edge)]
+    found += [
+        f"the index {name} differs"
+        for name in sorted(cloud.indexes.keys() & edge.indexes.keys())
+        if cloud.indexes[name] != edge.indexes[name]
+    ]
+    local = [
+        {one["IndexName"] for one in table.shown.get("LocalSecondaryIndexes", ())} for table in (cloud, edge)
+    ]
     found += [f"only one side has the local index {name}" for name in sorted(local[0] ^ local[1])]
     if cloud.expiry != edge.expiry:
-        found.append(f"the time to live is {cloud.expiry or 'off'} in the cloud, {edge.expiry or 'off'} at the edge")
+        found.append(
+            f"the time to live is {cloud.expiry or 'off'} in the cloud, {edge.expiry or 'off'} at the edge"
+        )
     return found
 
 
@@ -196,9 +206,7 @@ def _active(side: Side, table: str, wait: Callable[[float], object]) -> None:
     raise SyncError(f"The {side.name}'s table {table} is still not ACTIVE; look there, then try again.")
 
 
-def create_if_missing(
-    side: Side, name: str, key: Sequence[str], wait: Callable[[float], object]
-) -> None:
+def create_if_missing(side: Side, name: str, key: Sequence[str], wait: Callable[[float], object]) -> None:
     """Make a table whose key attributes are texts, unless it is there. Raises `SyncError`."""
     try:
         shown = side.call("describe_table", TableName=name)["Table"]
@@ -207,7 +215,8 @@ def create_if_missing(
             "TableName": name,
             "AttributeDefinitions": [{"AttributeName": one, "AttributeType": "S"} for one in key],
             "KeySchema": [
-                {"AttributeName": one, "KeyType": kind} for one, kind in zip(key, ("HASH", "RANGE"), strict=False)
+                {"AttributeName": one, "KeyType": kind}
+                for one, kind in zip(key, ("HASH", "RANGE"), strict=False)
             ],
             "BillingMode": "PAY_PER_REQUEST",
         }

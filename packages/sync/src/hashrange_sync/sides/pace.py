@@ -70,4 +70,3 @@ class Pace:
             self._limit = self._most
         elif not self._most and self._limit > _PLENTY:
             self._limit, self._units = 0.0, 0.0
-

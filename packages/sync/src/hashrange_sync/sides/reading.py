@@ -22,8 +22,8 @@ def pieces(values: Sequence[T], most: int) -> Iterator[Sequence[T]]:
 
 
 def items_of(side: Side, table: str, keys: Mapping[bytes, Item]) -> dict[bytes, Item]:
-    """The items with these keys that are there, by the names that `keys` gives them. A key's attributes are all
-    that is sent. Raises `SyncError`."""
+    """The items with these keys that are there, by the digests of their keys, as in `keys`. Raises
+    `SyncError`."""
     found: dict[bytes, Item] = {}
     key_names: list[str] = []
     for part in pieces(list(keys.values()), _KEYS_MAX):

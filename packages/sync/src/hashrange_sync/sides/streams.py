@@ -107,9 +107,9 @@ class Follower:
 
     def _discover(self) -> None:
         self._shards = self._listed()
-        for shard, position in self.positions.items():
-            if not position.done and shard not in self._shards:
-                raise Gap(f"shard {shard} is no longer there")
+        for name, position in self.positions.items():
+            if not position.done and name not in self._shards:
+                raise Gap(f"shard {name} is no longer there")
         for shard in self._shards.values():
             if shard.id in self.positions:
                 continue
@@ -132,7 +132,9 @@ class Follower:
         start: dict[str, str] = {}
         while True:
             try:
-                answer = self._side.stream("describe_stream", StreamArn=self.arn, **start)["StreamDescription"]
+                answer = self._side.stream("describe_stream", StreamArn=self.arn, **start)[
+                    "StreamDescription"
+                ]
             except Missing as error:
                 raise Gap(f"the stream {self.arn} is no longer there") from error
             for shown in answer["Shards"]:
@@ -173,11 +175,15 @@ class Follower:
 
     def _iterator(self, shard: Shard, position: Position, *, first: bool) -> str:
         if position.after:
-            return self._new_iterator(shard.id, ShardIteratorType="AFTER_SEQUENCE_NUMBER", SequenceNumber=position.after)
+            return self._new_iterator(
+                shard.id, ShardIteratorType="AFTER_SEQUENCE_NUMBER", SequenceNumber=position.after
+            )
         if position.iterator and first:
             return position.iterator
         # (not TRIM_HORIZON, which would not tell that the first records were trimmed)
-        return self._new_iterator(shard.id, ShardIteratorType="AT_SEQUENCE_NUMBER", SequenceNumber=shard.start)
+        return self._new_iterator(
+            shard.id, ShardIteratorType="AT_SEQUENCE_NUMBER", SequenceNumber=shard.start
+        )
 
     def _new_iterator(self, shard: str, **kind: str) -> str:
         try:

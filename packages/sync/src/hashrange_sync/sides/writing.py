@@ -1,7 +1,7 @@
 """Writes that are made only if what they write over is what was read.
 
-An update touches the attributes that differ, under the condition that each still has the value that was read,
-so a change of another attribute in the meantime stays. A new item is put only if there is none. These need no
+An update touches the attributes that differ, under the condition that each still has the value that was
+read, so a change of another attribute in the meantime stays. A new item is put only if there is none. These need no
 look at what was there.
 
 Two writes can meet an attribute that no condition can name, because nobody knew of it: a deletion, and a put
@@ -133,7 +133,9 @@ class Expression:
         update += [f"REMOVE {','.join(self._remove)}"] if self._remove else []
         if update:
             made["UpdateExpression"] = " ".join(update)
-        made["ExpressionAttributeNames"] = self._names and {short: name for name, short in self._names.items()}
+        made["ExpressionAttributeNames"] = self._names and {
+            short: name for name, short in self._names.items()
+        }
         if self._values:
             made["ExpressionAttributeValues"] = self._values
         return made

@@ -53,7 +53,9 @@ class ConflictLog:
         self.name = name
         self._edge = edge
 
-    def add(self, kind: str, winner: str, key: Item, cloud: Item | None, edge: Item | None, now: float) -> None:
+    def add(
+        self, kind: str, winner: str, key: Item, cloud: Item | None, edge: Item | None, now: float
+    ) -> None:
         """Log a conflict. If it is there, only its time changes."""
         marks = b"".join([digest(key), digest(cloud) or b"-", digest(edge) or b"-", kind.encode()])
         name = blake2b(marks, digest_size=8).hexdigest()

@@ -73,7 +73,10 @@ def _entry(stored: dict[str, Any]) -> Entry:
         bytes(stored["echo"]["B"]),
         bytes(stored["old"]["B"]),
         State(
-            bytes(stored["cloud"]["B"]), bytes(stored["edge"]["B"]), None, None if expires is None else int(expires)
+            bytes(stored["cloud"]["B"]),
+            bytes(stored["edge"]["B"]),
+            None,
+            None if expires is None else int(expires),
         ),
         stored["deletes"]["BOOL"],
         stored["blind"]["BOOL"],

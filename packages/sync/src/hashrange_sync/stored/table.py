@@ -1,8 +1,8 @@
 """The state of a pair, in a table of the edge:
 
     id (partition key)
-    i#DIGEST         of an item: `key`, `cloud`, `edge` (digests), `base` (the image), `expires`. There is none
-                     for an item that both sides agree is not there
+    i#DIGEST         of an item: `key`, `cloud`, `edge` (digests), `base` (the image), `expires`. There is
+                     none for an item that both sides agree is not there
     s#SIDE#SHARD     how far a shard was read: `after`, `iterator` or `done`
     w#SIDE#SEGMENT   how far a sweep has come: `start`, `done`, `items`, `seen` (see `work.sweeping`)
     j#NUMBER         the image that belongs to an entry of the journal: `base`
@@ -72,7 +72,9 @@ class StateTable:
         return self._get("meta")
 
     def _get(self, name: str) -> dict[str, Any]:
-        answer = self._edge.call("get_item", TableName=self.name, Key={_KEY: {"S": name}}, ConsistentRead=True)
+        answer = self._edge.call(
+            "get_item", TableName=self.name, Key={_KEY: {"S": name}}, ConsistentRead=True
+        )
         return dict(answer.get("Item", {}))
 
     def note(self, **values: Any) -> None:
@@ -176,7 +178,9 @@ class StateTable:
     def journal(self, meta: Mapping[str, Any]) -> list[Entry]:
         """The writes of which nobody knows yet whether they were made."""
         entries = journal.parse(meta.get("journal"))
-        slots = {digest(_slot(number)): _slot(number) for number, entry in enumerate(entries) if entry.has_base}
+        slots = {
+            digest(_slot(number)): _slot(number) for number, entry in enumerate(entries) if entry.has_base
+        }
         found = items_of(self._edge, self.name, slots)
         return [
             entry.with_base(found.get(digest(_slot(number)), {}).get("base", {}).get("M"))
@@ -202,8 +206,8 @@ class StateTable:
             codes = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())]
             if codes and codes[-1] == "ConditionalCheckFailed":
                 raise Superseded(
-                    f"Another process keeps this pair in step (its state is in {self.name}), and this one ends. "
-                    "Run one process for each pair."
+                    f"Another process keeps this pair in step (its state is in {self.name}), and this one "
+                    "ends. Run one process for each pair."
                 ) from None
             failed = [number for number, code in enumerate(codes) if code == "ConditionalCheckFailed"]
             if not failed:
@@ -233,7 +237,9 @@ class StateTable:
         """Forget everything but the epoch. Returns how many items had a state."""
         names = [item["id"]["S"] for item in self._each("")]
         members: list[Member] = [
-            {"Delete": {"TableName": self.name, "Key": {_KEY: {"S": name}}}} for name in names if name != "meta"
+            {"Delete": {"TableName": self.name, "Key": {_KEY: {"S": name}}}}
+            for name in names
+            if name != "meta"
         ]
         for start in range(0, len(members), _MEMBERS_MAX):
             self.commit(members[start : start + _MEMBERS_MAX])

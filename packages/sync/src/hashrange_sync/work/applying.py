@@ -47,9 +47,9 @@ class Counts:
 class Look:
     """An item to look at, and what is known of it.
 
-    known: the image on a side, as just scanned. marks: by side, the digest of the shared part after the last
-    change in the stream. expired: by side, whether that change was an expiry. outside: by that change the item
-    is outside of the filter.
+    known: the image on a side, as just scanned. marks: by side, the digest of the shared part, as scanned or
+    after the last change in the stream. expired: by side, whether that change was an expiry. outside: by that
+    image the item is outside of the filter.
     """
 
     key: Item
@@ -59,9 +59,9 @@ class Look:
     outside: bool = False
 
     def is_settled(self, state: State) -> bool:
-        """Whether there is nothing to do: the last change was this program's own, or does not concern it. (If
-        it is not the last one any more, another record follows.)"""
-        if self.known or not self.marks:
+        """Whether there is nothing to do: the side has what both sides agreed on, or the item does not concern
+        the pair. (If there is a later change, there is a later record.)"""
+        if not self.marks:
             return False
         if self.outside and state == NEVER:
             return True
@@ -209,7 +209,9 @@ class Applier:
             self.lost(decision.key, decision.target, old, decision.after)
         return True
 
-    def lost(self, key: Item, side: SideName, old: Item | None, new: Item | None, kind: str = OVERWRITTEN) -> None:
+    def lost(
+        self, key: Item, side: SideName, old: Item | None, new: Item | None, kind: str = OVERWRITTEN
+    ) -> None:
         """Log that `old`, which nobody had read, was written over on a side."""
         self.counts.conflicts += 1
         images = (old, new) if side == "cloud" else (new, old)

@@ -109,7 +109,11 @@ class Sweep:
         sums = Sums(bytes(stored["seen"]["B"]) if stored else b"")
         items, following = scan_page(self._sides[name], start, segment, self._segments, _PAGE_ITEMS)
         scope = self._applier.rules.scope
-        looks = [Look(key, {name: item}) for item in items if scope.covers(key := scope.key_of(item))]
+        looks = [
+            Look(key, {name: item}, {name: digest(scope.shared(item))}, outside=not scope.concerns(item))
+            for item in items
+            if scope.covers(key := scope.key_of(item))
+        ]
         for part in pieces(looks, ITEMS_MAX):
             for mark, state in self._applier.apply(part).items():
                 if state.of(name):

@@ -37,7 +37,9 @@ def verify(sides: Mapping[SideName, Side], scope: Scope, keys_max: int = 20) -> 
     found = Comparison()
     for name, other in _DIRECTIONS:
         for page in _pages(sides[name], scope):
-            read = items_of(sides[other], sides[other].table, {mark: scope.key_of(item) for mark, item in page.items()})
+            read = items_of(
+                sides[other], sides[other].table, {mark: scope.key_of(item) for mark, item in page.items()}
+            )
             for mark, item in page.items():
                 if name == "edge" and mark in read:
                     continue  # (it was compared when the cloud was scanned, or is new)
