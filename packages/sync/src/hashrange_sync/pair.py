@@ -20,6 +20,7 @@ from hashrange.cli.remote.clients import SERVICE_ERRORS, Clients, explain
 from hashrange.clock import Clock
 from hashrange_sync.deciding import Rules, SideName
 from hashrange_sync.errors import Gap, Missing, OutcomeUnknown, SyncError
+from hashrange_sync.estimates import Estimate, estimate
 from hashrange_sync.items import digest
 from hashrange_sync.policies import resolver
 from hashrange_sync.scopes import Scope
@@ -29,13 +30,14 @@ from hashrange_sync.sides import definitions
 from hashrange_sync.sides.calls import Side
 from hashrange_sync.sides.definitions import Table, create_if_missing, needed
 from hashrange_sync.sides.pace import Pace
-from hashrange_sync.sides.reading import pieces
+from hashrange_sync.sides.reading import items_of, pieces
 from hashrange_sync.sides.streams import Follower, Page
-from hashrange_sync.stored.conflicts import ConflictLog
+from hashrange_sync.stored.conflicts import Conflict, ConflictLog
 from hashrange_sync.stored.table import StateTable
 from hashrange_sync.work.applying import ITEMS_MAX, Applier, Counts, Look
 from hashrange_sync.work.recovering import recover
 from hashrange_sync.work.sweeping import FIRST, Progress, Sweep
+from hashrange_sync.work.verifying import Comparison, verify
 
 _log = logging.getLogger("hashrange_sync")
 
@@ -46,7 +48,8 @@ _FORGOTTEN_MAX: Final = 5
 
 
 class Status(msgspec.Struct, kw_only=True):
-    """What is known of a pair. Times are in epoch seconds, `lag` in seconds; `sweep` is the walk under way."""
+    """What is known of a pair. Times are in epoch seconds, `lag` in seconds; `sweep` is the walk under
+    way."""
 
     name: str
     state: str = "not begun"
@@ -164,8 +167,8 @@ class Pair:
     def _made_anew(self, name: str) -> str:
         return (
             f"The {name}'s table is another one than before: it was deleted and made anew, or restored. "
-            f"Nothing was changed. `hashrange sync reset FILE --pair {self.settings.title}` forgets what both "
-            "sides agreed on; then the next run compares them as for a first copy, and deletes nothing."
+            f"Nothing was changed. `hashrange sync reset FILE --pair {self.settings.title}` forgets what "
+            "both sides agreed on; then the next run compares them as for a first copy, and deletes nothing."
         )
 
     def _applier(self, tables: Mapping[SideName, Table]) -> Applier:
@@ -274,6 +277,9 @@ class Pair:
         more = False
         try:
             for name, follower in session.followers.items():
+                if follower.has_ended and self.tables()[name].stream != follower.arn:
+                    self._session = None  # (the table, or the stream, is another one)
+                    return True
                 for page in follower.pages():
                     self._follow(session.applier, follower, name, page)
                     more = more or bool(page.records) or page.position.done
@@ -338,6 +344,41 @@ class Pair:
         except Missing:
             text = ""
         return msgspec.json.decode(text, type=Status) if text else Status(name=self.settings.title)
+
+    # -- For people -------------------------------------------------------------------------------------
+
+    def has_begun(self) -> bool:
+        """Whether a first copy was begun. Raises `SyncError`."""
+        try:
+            return "epoch" in self.state.meta()
+        except Missing:
+            return False
+
+    def estimate(self) -> Estimate:
+        """What a first copy will take. Raises `SyncError`."""
+        return estimate(self.settings, self.tables(), self.sides["cloud"].region)
+
+    def differences(self) -> list[str]:
+        """How the definitions of the tables differ. Raises `SyncError`."""
+        return definitions.told(self.tables())
+
+    def verify(self, keys_max: int = 20) -> Comparison:
+        """Compare both tables, item by item. Raises `SyncError`."""
+        return verify(self.sides, self.scope(self.tables()), keys_max)
+
+    def restore(self, conflict: Conflict, image: SideName) -> SideName:
+        """Write an image of a conflict back, as a user would. Returns the side that has it now; the next
+        cycle carries it to the other. Raises `SyncError`."""
+        scope = self.scope(self.tables())
+        name: SideName = "cloud" if self.settings.direction == "down" else "edge"
+        side, item = self.sides[name], scope.shared(conflict.image(image))
+        if item is None:
+            side.call("delete_item", TableName=side.table, Key=conflict.key)
+        else:
+            mark = digest(conflict.key)
+            own = scope.own(items_of(side, side.table, {mark: conflict.key}).get(mark))
+            side.call("put_item", TableName=side.table, Item={**own, **item})
+        return name
 
     # -- Beginning anew ---------------------------------------------------------------------------------
 

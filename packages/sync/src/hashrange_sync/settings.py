@@ -23,8 +23,8 @@ _POLICIES: Final = "cloud, edge, newest: ATTRIBUTE, merge: MODULE:FUNCTION, or a
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where one side's tables are: as boto3 finds a service. Without an `endpoint` it is Amazon DynamoDB,
-    unless the environment names another."""
+    """Where one side's tables are: Amazon DynamoDB without an `endpoint`. Region and credentials are as boto3
+    finds them, unless they are given."""
 
     region: str | None = None
     profile: str | None = None

@@ -21,6 +21,7 @@ from hashrange.clock import Clock, SystemClock
 from hashrange_sync.errors import Denied, OutcomeUnknown, SettingsError, Superseded, SyncError, Unavailable
 from hashrange_sync.pair import Pair, Status
 from hashrange_sync.settings import Place, Settings, checked
+from hashrange_sync.stored.conflicts import Conflict
 
 _log = logging.getLogger("hashrange_sync")
 
@@ -29,17 +30,18 @@ _STOPPED_SECONDS: Final = 60.0
 
 
 def clients_of(place: Place) -> Clients:
-    """Clients of a side. Raises the errors of boto3."""
-    return connect(place.endpoint, place.region, profile=place.profile)
+    """Clients of a side: of Amazon DynamoDB itself without an endpoint, whatever the environment names.
+    Raises the errors of boto3."""
+    return connect(place.endpoint, place.region, profile=place.profile, only_aws=place.endpoint is None)
 
 
 class Sync:
     """Keeps pairs of tables equal.
 
     cloud, edge: boto3's clients, made from the settings by default. clock: the time, for the log, expiries
-    and the pace. wait: how to wait for so many seconds; a test may advance its clock. workers: how many requests
-    are sent side by side for each pair; 0 sends one after the other. attempts: how often a request is sent at
-    most. Raises `SettingsError`.
+    and the pace. wait: how to wait for so many seconds; a test may advance its clock. workers: how many
+    requests are sent side by side for each pair; 0 sends one after the other. attempts: how often a request
+    is sent at most. Raises `SettingsError`.
     """
 
     def __init__(
@@ -94,6 +96,13 @@ class Sync:
                 return pair
         names = ", ".join(pair.settings.title for pair in self.pairs)
         raise SettingsError(f"There is no pair {name!r}; there are {names}.")
+
+    def conflict(self, name: str) -> tuple[Pair, Conflict]:
+        """A conflict with its images, by its id, and its pair. Raises `SyncError`."""
+        for pair in self.pairs:
+            if any(entry.id == name for entry in pair.log.entries()):
+                return pair, pair.log.find(name)
+        raise SyncError(f"There is no conflict {name}; `hashrange sync conflicts list` shows all.")
 
     def once(self) -> list[Status]:
         """Make all pairs equal. Raises the first `SyncError`, after all pairs had their turn."""

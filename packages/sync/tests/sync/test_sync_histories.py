@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from hashrange_sync.items import Item
@@ -17,7 +15,9 @@ def united(old: Item | None, ours: Item | None, theirs: Item | None) -> Item | N
 
 
 @pytest.mark.parametrize(
-    "policy", ["cloud", "edge", "newest: a", f"merge: {__name__}:united"], ids=lambda policy: policy[:6].strip(": ")
+    "policy",
+    ["cloud", "edge", "newest: a", f"merge: {__name__}:united"],
+    ids=lambda policy: policy[:6].strip(": "),
 )
 def test_histories(places: Places, policy: str) -> None:
     check(lambda: Histories(places, conflicts=policy))

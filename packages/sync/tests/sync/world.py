@@ -1,9 +1,9 @@
 """Two tables, their users, and a sync between them whose every request may meet something.
 
-    world = World()
-    world.cloud.put("k1", a="x")
-    world.once()                            # as `Sync.once`
-    world.meets(3, world.dies)              # the third request of the next run is its last
+world = World()
+world.cloud.put("k1", a="x")
+world.once()                            # as `Sync.once`
+world.meets(3, world.dies)              # the third request of the next run is its last
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from hashrange_sync.stored.conflicts import Conflict
 
 _ENDPOINT: Final = "https://dynamodb.invalid"
 _NUMBER: Final = itertools.count()
+_WRITES: Final = {"put_item", "update_item", "delete_item"}
 STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
@@ -95,7 +96,9 @@ class Users:
         names = {f"#{name}": name for name in values}
         sets = [f"#{name} = :{name}" for name, value in values.items() if value is not None]
         removes = [f"#{name}" for name, value in values.items() if value is None]
-        update = (f"SET {', '.join(sets)} " if sets else "") + (f"REMOVE {', '.join(removes)}" if removes else "")
+        update = (f"SET {', '.join(sets)} " if sets else "") + (
+            f"REMOVE {', '.join(removes)}" if removes else ""
+        )
         held = {f":{name}": _value(value) for name, value in values.items() if value is not None}
         old = self._client.update_item(
             TableName=self.table,
@@ -154,7 +157,8 @@ class World:
         self.settings = Settings(pairs=[Pair(table=self.name, **settings)])
         self.unreachable: set[str] = set()
         self.requests: list[tuple[str, str]] = []
-        self._plan: dict[int, Callable[[Callable[[], Any]], Any]] = {}
+        self._plan: dict[int | str, Callable[[Callable[[], Any]], Any]] = {}
+        self._writes = 0
         self._sync: Sync | None = None
 
     # -- The sync ---------------------------------------------------------------------------------------
@@ -180,7 +184,7 @@ class World:
 
     def once(self) -> None:
         """Make both sides equal; a request that kills leaves no process."""
-        self.requests = []
+        self.requests, self._writes = [], 0
         try:
             self.sync.once()
         except Killed:
@@ -199,13 +203,17 @@ class World:
 
     # -- What requests meet -----------------------------------------------------------------------------
 
-    def meets(self, number: int, what: Callable[[Callable[[], Any]], Any]) -> None:
-        """The request with this number meets `what`, which gets a function that performs it."""
+    def meets(self, number: int | str, what: Callable[[Callable[[], Any]], Any]) -> None:
+        """The request with this number, or the write with this number (`write 1`), meets `what`, which gets a
+        function that performs it."""
         self._plan[number] = what
 
     def _perform(self, side: str, operation: str, send: Callable[..., Any], request: dict[str, Any]) -> Any:
         self.requests.append((side, operation))
-        what = self._plan.get(len(self.requests), lambda go: go())
+        what = self._plan.get(len(self.requests), performed)
+        if operation == "transact_write_items" or (operation in _WRITES and request["TableName"] == self.name):
+            self._writes += 1
+            what = self._plan.get(f"write {self._writes}", what)
         if side in self.unreachable:
             raise EndpointConnectionError(endpoint_url=_ENDPOINT)
         return what(lambda: send(**request))

@@ -86,6 +86,8 @@ def check(
 ) -> None:
     """Raises `SyncError` if the pair cannot be kept equal."""
     cloud, edge = tables["cloud"], tables["edge"]
+    if cloud.id == edge.id:
+        raise SyncError(f"Both sides are the same table {sides['edge'].table}; name another place or table.")
     if cloud.key != edge.key:
         raise SyncError(
             f"The keys differ: the cloud's {sides['cloud'].table} has {_shown_key(cloud)}, the edge's "
@@ -94,8 +96,8 @@ def check(
     for name in followed:
         if not tables[name].stream:
             raise SyncError(
-                f"The stream of the {name}'s table {sides[name].table} is off, or lacks images. Switch it on with "
-                f"{_VIEW}, or let `--definitions` do that."
+                f"The stream of the {name}'s table {sides[name].table} is off, or lacks images. Switch it on "
+                f"with {_VIEW}, or let `--definitions` do that."
             )
 
 

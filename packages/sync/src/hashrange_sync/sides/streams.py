@@ -87,7 +87,7 @@ class Follower:
 
     def pages(self) -> Iterator[Page]:
         """One read of each shard that can be read, which may find nothing. Raises `Gap`."""
-        if self._stale:
+        if self._stale or self.has_ended:
             self._discover()
         for shard in self._ready():
             yield self._read(shard)
@@ -100,6 +100,11 @@ class Follower:
         if page.position.done:
             self._iterators.pop(page.shard, None)
             self._stale = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all shards were read to their ends, so that the stream may be off."""
+        return all(position.done for position in self.positions.values())
 
     def forgotten(self) -> list[str]:
         """Shards that are no longer listed and were read to their end, so their positions are not needed."""

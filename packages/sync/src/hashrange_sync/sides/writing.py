@@ -1,12 +1,12 @@
 """Writes that are made only if what they write over is what was read.
 
 An update touches the attributes that differ, under the condition that each still has the value that was
-read, so a change of another attribute in the meantime stays. A new item is put only if there is none. These need no
-look at what was there.
+read, so a change of another attribute in the meantime stays. A new item is put only if there is none. These
+need no look at what was there.
 
 Two writes can meet an attribute that no condition can name, because nobody knew of it: a deletion, and a put
-of more attributes than an expression can compare. They are `blind`: who makes them asks for the old image, and
-compares.
+of more attributes than an expression can compare. They are `blind`: who makes them asks for the old image,
+and compares.
 """
 
 from __future__ import annotations

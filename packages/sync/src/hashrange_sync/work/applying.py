@@ -59,8 +59,8 @@ class Look:
     outside: bool = False
 
     def is_settled(self, state: State) -> bool:
-        """Whether there is nothing to do: the side has what both sides agreed on, or the item does not concern
-        the pair. (If there is a later change, there is a later record.)"""
+        """Whether there is nothing to do: the side has what both sides agreed on, or the item does not
+        concern the pair. (If there is a later change, there is a later record.)"""
         if not self.marks:
             return False
         if self.outside and state == NEVER:
