@@ -37,7 +37,8 @@ class Estimate:
         minutes = ceil(self.seconds / 60)
         return (
             f"about {self.items:,} items of {self.bytes:,} bytes, {self.reads:,} read and {self.writes:,} "
-            f"write units of the cloud ({self.money} on demand), {minutes:,} minute{'s' if minutes != 1 else ''}"
+            f"write units of the cloud ({self.money} on demand), "
+            f"{minutes:,} minute{'s' if minutes != 1 else ''}"
         )
 
 

@@ -98,6 +98,13 @@ class Histories(RuleBasedStateMachine):
         with suppress(SyncError):
             self.world.once()
 
+    @rule(first=_EDIT, number=st.integers(1, 4), fate=st.sampled_from([loses, kills_after]), second=_EDIT)
+    def a_write_is_not_answered(self, first: Any, number: int, fate: Any, second: Any) -> None:
+        """The shortest way to a write of which nobody knows whether it was made, and a change after it."""
+        self.edit(*first)
+        self.the_sync_runs([(f"write {number}", None, fate)])
+        self.edit(*second)
+
     @rule(side=_SIDES)
     def a_side_is_lost(self, side: str) -> None:
         self.world.unreachable ^= {side}

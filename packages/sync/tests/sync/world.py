@@ -211,7 +211,8 @@ class World:
     def _perform(self, side: str, operation: str, send: Callable[..., Any], request: dict[str, Any]) -> Any:
         self.requests.append((side, operation))
         what = self._plan.get(len(self.requests), performed)
-        if operation == "transact_write_items" or (operation in _WRITES and request["TableName"] == self.name):
+        is_item = operation in _WRITES and request["TableName"] == self.name
+        if is_item or operation == "transact_write_items":
             self._writes += 1
             what = self._plan.get(f"write {self._writes}", what)
         if side in self.unreachable:

@@ -37,8 +37,8 @@ def status_lines(status: Status) -> Iterator[str]:
     at = show_moment(status.at) if status.at else "never"
     yield f"{status.name}: {status.state}, {at}, {status.lag:.1f} s behind"
     yield (
-        f"  {status.to_edge} written to the edge, {status.to_cloud} to the cloud, {status.conflicts} conflicts, "
-        f"{status.units:.0f} units of the cloud, {status.throttled} throttled"
+        f"  {status.to_edge} written to the edge, {status.to_cloud} to the cloud, "
+        f"{status.conflicts} conflicts, {status.units:.0f} units of the cloud, {status.throttled} throttled"
     )
     if status.sweep is not None:
         share = f" of about {status.sweep.total}" if status.sweep.total else ""
