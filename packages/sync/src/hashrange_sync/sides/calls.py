@@ -149,5 +149,6 @@ GONE: Final = (
 
 
 def _attempts_of(error: Exception) -> int:
-    answered = getattr(error, "response", {}).get("ResponseMetadata", {})
+    # (the errors of connections have a response that is None)
+    answered = (getattr(error, "response", None) or {}).get("ResponseMetadata", {})
     return int(answered.get("RetryAttempts", 0))
