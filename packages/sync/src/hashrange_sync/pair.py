@@ -33,7 +33,7 @@ from hashrange_sync.sides.pace import Pace
 from hashrange_sync.sides.reading import items_of, pieces
 from hashrange_sync.sides.streams import Follower, Page
 from hashrange_sync.stored.conflicts import Conflict, ConflictLog
-from hashrange_sync.stored.table import StateTable
+from hashrange_sync.stored.table import KEY, StateTable
 from hashrange_sync.work.applying import ITEMS_MAX, Applier, Counts, Look
 from hashrange_sync.work.recovering import recover
 from hashrange_sync.work.sweeping import FIRST, Progress, Sweep
@@ -135,8 +135,8 @@ class Pair:
     def _open(self) -> _Session:
         tables = self.tables()
         self.status.differences = definitions.told(tables)
-        create_if_missing(self.sides["edge"], self.state.name, ["id"], self._wait)
-        create_if_missing(self.sides["edge"], self.log.name, ["id", "part"], self._wait)
+        create_if_missing(self.sides["edge"], self.state.name, KEY, self._wait)
+        create_if_missing(self.sides["edge"], self.log.name, KEY, self._wait)
         meta = self.state.open()
         ids = {f"{name}_table": {"S": table.id} for name, table in tables.items()}
         for name, value in ids.items():
@@ -385,7 +385,7 @@ class Pair:
     def reset(self) -> int:
         """Forget what both sides agreed on; the conflicts stay. Returns how many items were forgotten. Raises
         `SyncError`."""
-        create_if_missing(self.sides["edge"], self.state.name, ["id"], self._wait)
+        create_if_missing(self.sides["edge"], self.state.name, KEY, self._wait)
         self.state.open()
         self._session = None
         return self.state.clear()

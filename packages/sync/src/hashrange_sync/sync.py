@@ -126,6 +126,13 @@ class Sync:
                 one.result()
 
     def _run_pair(self, pair: Pair) -> None:
+        try:
+            self._keep(pair)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _keep(self, pair: Pair) -> None:
         failures = 0
         last = ""
         while not self._stop.is_set():
@@ -133,8 +140,6 @@ class Sync:
                 pause = 0.0 if pair.cycle() else self.settings.poll
                 failures, last = 0, ""
             except Superseded:
-                pair.show_error()
-                self.stop()
                 raise
             except SyncError as error:
                 if str(error) != last:

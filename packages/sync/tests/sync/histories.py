@@ -105,6 +105,15 @@ class Histories(RuleBasedStateMachine):
         self.the_sync_runs([(f"write {number}", None, fate)])
         self.edit(*second)
 
+    @rule(first=_EDIT, number=st.integers(1, 3), kind=_EDITS)
+    def somebody_writes_in_between(self, first: tuple[str, str, str], number: int, kind: str) -> None:
+        """The shortest way to a write of the other side's user after the sync has read the item."""
+        side, pk, _ = first
+        self.edit(*first)
+        self.the_sync_runs(
+            [(f"write {number}", ("edge" if side == "cloud" else "cloud", pk, kind), performed)]
+        )
+
     @rule(side=_SIDES)
     def a_side_is_lost(self, side: str) -> None:
         self.world.unreachable ^= {side}

@@ -305,6 +305,23 @@ def _number_of(world: World, operation: str, side: str) -> int:
     return world.requests.index((side, operation)) + 1
 
 
+@pytest.mark.parametrize("leader", ["cloud", "edge"])
+def test_a_write_in_the_moment_of_an_update_is_a_conflict(places: Places, leader: str) -> None:
+    world = World(places, conflicts=leader)
+    world.cloud.put("k1", a="1", b="1")
+    world.once()
+    ours, theirs = (world.cloud, world.edge) if leader == "cloud" else (world.edge, world.cloud)
+    ours.set("k1", a="2")
+    # (the first write to the cloud follows the journal, which is a transaction)
+    number = "write 1" if leader == "cloud" else "write 2"
+    world.meets(number, before(lambda: theirs.set("k1", a="late", b="late"), performed))
+    world.once()
+    assert equal(world)
+    assert text(world.edge.get("k1")) == "2"
+    [conflict] = world.log()
+    assert text(conflict.edge if leader == "cloud" else conflict.cloud) == "late"
+
+
 def test_a_write_in_the_moment_of_a_deletion_is_logged(places: Places) -> None:
     world = World(places)
     for key in ("k1", "k2"):

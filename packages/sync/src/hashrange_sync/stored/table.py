@@ -1,13 +1,13 @@
 """The state of a pair, in a table of the edge:
 
-    id (partition key)
-    i#DIGEST         of an item: `key`, `cloud`, `edge` (digests), `base` (the image), `expires`. There is
-                     none for an item that both sides agree is not there
-    s#SIDE#SHARD     how far a shard was read: `after`, `iterator` or `done`
-    w#SIDE#SEGMENT   how far a sweep has come: `start`, `done`, `items`, `seen` (see `work.sweeping`)
-    j#NUMBER         the image that belongs to an entry of the journal: `base`
-    meta             `epoch`, `journal`, the streams and tables of both sides, the sweep under way
-    status           what `hashrange sync status` shows
+    id        part
+    i#DIGEST  -             of an item: `key`, `cloud`, `edge` (digests), `base` (the image), `expires`. There
+                            is none for an item that both sides agree is not there
+    s#SIDE    SHARD         how far a shard was read: `after`, `iterator` or `done`
+    w         SIDE#SEGMENT  how far a sweep has come: `start`, `done`, `items`, `seen` (see `work.sweeping`)
+    j         NUMBER        the image that belongs to an entry of the journal: `base`
+    meta      -             `epoch`, `journal`, the streams and tables of both sides, the sweep under way
+    status    -             what `hashrange sync status` shows
 
 Each process that opens the state raises `epoch`, and each transaction holds only under the epoch of its
 process. So a process that was believed dead writes nothing, once another has taken its place.
@@ -36,11 +36,11 @@ Member = dict[str, Any]
 
 BASE_BYTES_MAX: Final = 350_000
 """A larger image is not stored, because an item has at most 400 KB."""
-_META: Final = {"id": {"S": "meta"}}
 _MEMBERS_MAX: Final = 90
 _BYTES_MAX: Final = 3_500_000
 """A transaction has at most 100 members and 4 MB; some are for how far a stream was read."""
-_KEY: Final = "id"
+KEY: Final = ("id", "part")
+"""The key of the table: a partition key and a sort key, both texts."""
 
 
 class StateTable:
@@ -59,7 +59,7 @@ class StateTable:
         answer = self._edge.call(
             "update_item",
             TableName=self.name,
-            Key=_META,
+            Key=_at("meta"),
             UpdateExpression="ADD epoch :one",
             ExpressionAttributeValues={":one": {"N": "1"}},
             ReturnValues="ALL_NEW",
@@ -72,9 +72,7 @@ class StateTable:
         return self._get("meta")
 
     def _get(self, name: str) -> dict[str, Any]:
-        answer = self._edge.call(
-            "get_item", TableName=self.name, Key={_KEY: {"S": name}}, ConsistentRead=True
-        )
+        answer = self._edge.call("get_item", TableName=self.name, Key=_at(name), ConsistentRead=True)
         return dict(answer.get("Item", {}))
 
     def note(self, **values: Any) -> None:
@@ -108,25 +106,26 @@ class StateTable:
 
     def each_state(self) -> Iterator[tuple[Item, State]]:
         """The states of all items."""
-        for item in self._each("i#"):
-            yield item["key"]["M"], _state(item)
+        for item in self._pages("scan"):
+            if "cloud" in item:
+                yield item["key"]["M"], _state(item)
 
     # -- Streams and sweeps -----------------------------------------------------------------------------
 
     def positions(self, side: SideName) -> dict[str, Position]:
         """How far the shards of a side were read."""
         return {
-            item["id"]["S"].split("#", 2)[2]: Position(
+            item["part"]["S"]: Position(
                 item.get("after", {}).get("S", ""),
                 item.get("iterator", {}).get("S", ""),
                 item.get("done", {}).get("BOOL", False),
             )
-            for item in self._each(f"s#{side}#")
+            for item in self._those(f"s#{side}")
         }
 
     def position_member(self, side: SideName, shard: str, position: Position | None) -> Member:
         """The member of a transaction that stores how far a shard was read; None forgets the shard."""
-        key = {_KEY: {"S": f"s#{side}#{shard}"}}
+        key = _at(f"s#{side}", shard)
         if position is None:
             return {"Delete": {"TableName": self.name, "Key": key}}
         item: dict[str, Any] = {**key, "done": {"BOOL": position.done}}
@@ -136,30 +135,27 @@ class StateTable:
 
     def segments(self) -> dict[str, dict[str, Any]]:
         """How far the segments of a sweep have come, by `SIDE#SEGMENT`."""
-        return {item["id"]["S"][2:]: item for item in self._each("w#")}
+        return {item["part"]["S"]: item for item in self._those("w")}
 
     def segment_member(self, segment: str, values: Mapping[str, Any] | None) -> Member:
         """The member of a transaction that stores how far a segment has come; None forgets it."""
-        key = {_KEY: {"S": f"w#{segment}"}}
+        key = _at("w", segment)
         if values is None:
             return {"Delete": {"TableName": self.name, "Key": key}}
         return {"Put": {"TableName": self.name, "Item": {**key, **values}}}
 
-    def _each(self, prefix: str) -> Iterator[dict[str, Any]]:
-        start: dict[str, Any] = {}
+    def _those(self, name: str) -> Iterator[dict[str, Any]]:
+        """The items with a partition key."""
+        values = {":id": {"S": name}}
+        return self._pages("query", KeyConditionExpression="id = :id", ExpressionAttributeValues=values)
+
+    def _pages(self, operation: str, **request: Any) -> Iterator[dict[str, Any]]:
         while True:
-            page = self._edge.call(
-                "scan",
-                TableName=self.name,
-                ConsistentRead=True,
-                FilterExpression="begins_with(id, :prefix)",
-                ExpressionAttributeValues={":prefix": {"S": prefix}},
-                **start,
-            )
+            page = self._edge.call(operation, TableName=self.name, ConsistentRead=True, **request)
             yield from page["Items"]
             if "LastEvaluatedKey" not in page:
                 return
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     # -- Transactions -----------------------------------------------------------------------------------
 
@@ -221,7 +217,7 @@ class StateTable:
         update += [f"REMOVE {', '.join(removes)}"] if removes else []
         fence: dict[str, Any] = {
             "TableName": self.name,
-            "Key": _META,
+            "Key": _at("meta"),
             "UpdateExpression": " ".join(update),
             "ConditionExpression": "epoch = :epoch",
             "ExpressionAttributeValues": {
@@ -235,23 +231,23 @@ class StateTable:
 
     def clear(self) -> int:
         """Forget everything but the epoch. Returns how many items had a state."""
-        names = [item["id"]["S"] for item in self._each("")]
+        places = [{name: item[name] for name in KEY} for item in self._pages("scan")]
         members: list[Member] = [
-            {"Delete": {"TableName": self.name, "Key": {_KEY: {"S": name}}}}
-            for name in names
-            if name != "meta"
+            {"Delete": {"TableName": self.name, "Key": place}}
+            for place in places
+            if place["id"]["S"] != "meta"
         ]
         for start in range(0, len(members), _MEMBERS_MAX):
             self.commit(members[start : start + _MEMBERS_MAX])
         kept = ("journal", "sweep", "cloud_table", "edge_table", "cloud_stream", "edge_stream")
         self.commit([], **dict.fromkeys(kept))
-        return sum(name.startswith("i#") for name in names)
+        return sum(place["id"]["S"].startswith("i#") for place in places)
 
     # -- Status -----------------------------------------------------------------------------------------
 
     def write_status(self, text: str) -> None:
         """Store what `hashrange sync status` shows, unless another process has taken over."""
-        self._edge.call("put_item", TableName=self.name, Item={_KEY: {"S": "status"}, "text": {"S": text}})
+        self._edge.call("put_item", TableName=self.name, Item={**_at("status"), "text": {"S": text}})
 
     def status(self) -> str:
         """What `write_status` has stored."""
@@ -281,11 +277,15 @@ def groups(members: Sequence[Sequence[Member]]) -> Iterator[list[Sequence[Member
 
 def place(mark: bytes) -> Item:
     """The key of the state of the item whose key has the digest `mark`."""
-    return {_KEY: {"S": f"i#{mark.hex()}"}}
+    return _at(f"i#{mark.hex()}")
+
+
+def _at(name: str, part: str = "-") -> Item:
+    return {"id": {"S": name}, "part": {"S": part}}
 
 
 def _slot(number: int) -> Item:
-    return {_KEY: {"S": f"j#{number}"}}
+    return _at("j", str(number))
 
 
 def _state(item: Mapping[str, Any] | None) -> State:
