@@ -50,6 +50,9 @@ _FATES: Final = st.sampled_from([performed, performed, fails, loses, kills_befor
 _EDIT: Final = st.tuples(_SIDES, _KEYS, _EDITS)
 _NUMBERS: Final = st.integers(1, 45) | st.integers(1, 6).map("write {}".format)
 _MEETINGS: Final = st.lists(st.tuples(_NUMBERS, st.none() | _EDIT, _FATES), max_size=4)
+_FIRST: Final = st.sampled_from(["delete", "set", "put"])
+_SECOND: Final = st.sampled_from(["set another", "set", "delete"])
+_ENDS: Final = st.sampled_from([performed, kills_after])
 _DAY: Final = 86_400.0
 
 
@@ -80,7 +83,8 @@ class Histories(RuleBasedStateMachine):
             case "set":
                 users.set(pk, a=self.token(pk))
             case "set another":
-                users.set(pk, c=self.token(pk))
+                text = self.token(pk)
+                users.set(pk, **{f"new_{text}": text})
             case "remove":
                 users.set(pk, a=None)
             case "delete":
@@ -105,14 +109,22 @@ class Histories(RuleBasedStateMachine):
         self.the_sync_runs([(f"write {number}", None, fate)])
         self.edit(*second)
 
-    @rule(first=_EDIT, number=st.integers(1, 3), kind=_EDITS)
-    def somebody_writes_in_between(self, first: tuple[str, str, str], number: int, kind: str) -> None:
+    @rule(side=_SIDES, pk=_KEYS, first=_FIRST, number=st.integers(1, 2), second=_SECOND, fate=_ENDS)
+    def somebody_writes_in_between(
+        self, side: str, pk: str, first: str, number: int, second: str, fate: Any
+    ) -> None:
         """The shortest way to a write of the other side's user after the sync has read the item."""
-        side, pk, _ = first
-        self.edit(*first)
-        self.the_sync_runs(
-            [(f"write {number}", ("edge" if side == "cloud" else "cloud", pk, kind), performed)]
-        )
+        self.the_sync_runs([])
+        self.edit(side, pk, first)
+        other = "edge" if side == "cloud" else "cloud"
+        self.the_sync_runs([(f"write {number}", (other, pk, second), fate)])
+
+    @rule(edits=st.lists(_EDIT, min_size=1, max_size=3))
+    def an_outage_is_long(self, edits: list[tuple[str, str, str]]) -> None:
+        """The streams do not keep what was written."""
+        for edit in edits:
+            self.edit(*edit)
+        self.world.passes(1.3 * _DAY)
 
     @rule(side=_SIDES)
     def a_side_is_lost(self, side: str) -> None:
@@ -174,7 +186,7 @@ class CounterHistories(Histories):
         if kind.startswith("set"):
             super().edit(side, pk, kind)
             return
-        number = 1 + next(self._numbers) % 5
+        number = 1 + next(self._numbers) % 2
         getattr(self.world, side).add(pk, "n", number)
         self.added[pk] += number
 
