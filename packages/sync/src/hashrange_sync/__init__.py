@@ -37,6 +37,7 @@ __all__ = [
     "Filter",
     "Pair",
     "Place",
+    "Prefix",
     "Settings",
     "SettingsError",
     "Status",
@@ -53,6 +54,7 @@ _MODULES = {
     "Filter": "hashrange_sync.settings",
     "Pair": "hashrange_sync.settings",
     "Place": "hashrange_sync.settings",
+    "Prefix": "hashrange_sync.settings",
     "Settings": "hashrange_sync.settings",
     "SettingsError": "hashrange_sync.errors",
     "Status": "hashrange_sync.pair",
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
     from hashrange.cli.remote.clients import Clients, connect
     from hashrange_sync.errors import SettingsError, SyncError, Unavailable
     from hashrange_sync.pair import Status
-    from hashrange_sync.settings import Filter, Pair, Place, Settings, load
+    from hashrange_sync.settings import Filter, Pair, Place, Prefix, Settings, load
     from hashrange_sync.stored.conflicts import Conflict
     from hashrange_sync.sync import Sync
 else:
