@@ -46,7 +46,7 @@ RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/
 QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_browser \
-            packages/access/tests/access_clients packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/sql/tests packages/triggers/tests
+            packages/access/tests/access_clients packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/sql/tests packages/sync/tests packages/triggers/tests
 # What compiling can change: the answers, the engines, the scheduler, and what the garbage collector finds.
 COMPILING := tests/api tests/golden tests/model $(wildcard $(addprefix tests/unit/test_,golden_scripts.py \
              expressions_golden.py storage_contract.py commit*.py garbage.py growth.py pace*.py pages_resumed.py \
@@ -213,6 +213,11 @@ pattern-rounds: ROUNDS = 200
 pattern-rounds: $(VENV)/.develop  ## Patterns under faults, deaths and disorder: histories of each kind (ROUNDS=200)
 	HASHRANGE_PATTERN_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/patterns/tests -k "((histories or rounds) and not http) or killed or kills"
 
+.PHONY: sync-rounds
+sync-rounds: ROUNDS = 1000
+sync-rounds: $(VENV)/.develop  ## Two tables and their sync under faults and deaths: histories of each kind (ROUNDS=1000)
+	HASHRANGE_SYNC_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/sync/tests -k "histories or killed"
+
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 
@@ -231,14 +236,14 @@ clean:  ## Remove what was built; data directories stay
 
 # The stamps: what is installed is installed again only when pyproject.toml changes.
 
-$(VENV)/.develop: pyproject.toml packages/mcp/pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml packages/replication/pyproject.toml packages/sql/pyproject.toml | $(VENV)/.pip
+$(VENV)/.develop: pyproject.toml packages/mcp/pyproject.toml packages/patterns/pyproject.toml packages/postgres/pyproject.toml packages/replication/pyproject.toml packages/sql/pyproject.toml packages/sync/pyproject.toml | $(VENV)/.pip
 	@# (setuptools warns of editable packages in several folders)
 	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --group dev --editable . --editable packages/mcp --editable packages/patterns --editable packages/postgres \
-	    --editable packages/replication --editable packages/sql
+	    --editable packages/replication --editable packages/sql --editable packages/sync
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
-	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres --editable packages/replication
+	PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --editable '.[client]' --editable packages/postgres --editable packages/replication --editable packages/sync
 	@touch $@
 
 $(DOCS)/.installed $(RELEASE)/.installed: $(VENV)/%/.installed: pyproject.toml | $(VENV)/.pip

@@ -36,6 +36,7 @@ _FROM: Final = {
     "packages/postgres/docs": "",
     "packages/replication/docs": "",
     "packages/sql/docs": "",
+    "packages/sync/docs": "",
     "packages/templates/docs": "",
     "packages/triggers/docs": "",
     "examples": "examples",

@@ -35,6 +35,7 @@ MODULES: Final = (
     "hashrange_triggers",
     "hashrange_postgres",
     "hashrange_sql",
+    "hashrange_sync",
 )
 """The modules whose names programs may use: those of `__all__`."""
 _HEAD: Final = """\

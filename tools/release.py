@@ -124,6 +124,7 @@ def check_archives(version: str, names: list[str]) -> None:
     for package in (
         "hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres", "hashrange_replication",
         "hashrange_sql",
+        "hashrange_sync",
     ):
         for ending in (".tar.gz", "-py3-none-any.whl"):
             if f"{package}-{version}{ending}" not in names:

@@ -36,7 +36,7 @@ DIST: Final = ROOT / "dist"
 FIRST_ITEM: Final = ROOT / "tools" / "first_item.py"
 _VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 PURE: Final = "py3-none-any.whl"
-BESIDE: Final = ("mcp", "patterns", "postgres", "replication", "sql")
+BESIDE: Final = ("mcp", "patterns", "postgres", "replication", "sql", "sync")
 """The folders of the packages that are installed beside the server, each in pure Python."""
 
 LICENCES: Final = re.compile(
@@ -58,9 +58,9 @@ print(json.dumps({one.metadata["Name"]: [one.version, licence(one.metadata)] for
 """
 _USE_BESIDE: Final = """
 import hashrange, hashrange_mcp.server, hashrange_patterns, hashrange_postgres.engine
-import hashrange_replication.running, hashrange_sql.looking
+import hashrange_replication.running, hashrange_sql.looking, hashrange_sync.sync
 from hashrange.rings import rings
-assert {"mcp", "postgres", "replication", "sql"} <= set(rings().installed)
+assert {"mcp", "postgres", "replication", "sql", "sync"} <= set(rings().installed)
 assert hashrange_postgres.engine.__file__.endswith(".py") != hashrange.compiled()
 """
 

@@ -62,7 +62,7 @@ class Command:
 class Ring:
     """What a ring adds. Each member says the type of what it refers to, and who uses it.
 
-    commands: by name, the commands of the program. [console, access, lab, mcp, replication, sql, triggers]
+    commands: by name, the commands of the program. [console, access, lab, mcp, replication, sql, sync, triggers]
     serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
         [access, console, lab, postgres, replication]
     options: the names of these options, for a server that cannot load them: it does not start with one.
@@ -358,6 +358,7 @@ _MCP: Final = "install the package hashrange-mcp (packages/mcp in a checkout)"
 _SQL: Final = "install the package hashrange-sql (packages/sql in a checkout)"
 _POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
 _REPLICATION: Final = "install the package hashrange-replication (packages/replication in a checkout)"
+_SYNC: Final = "install the package hashrange-sync (packages/sync in a checkout)"
 HOMES: Final[Mapping[str, Home]] = {
     "access": Home(_WITH_THE_SERVER, ("audit", "key", "policy"), (
         "--auth", "--users", "--key-file", "--root-access-key-id", "--root-secret-access-key", "--audit-log",
@@ -372,6 +373,7 @@ HOMES: Final[Mapping[str, Home]] = {
     )),
     "mcp": Home(_MCP, ("mcp",)),
     "sql": Home(_SQL, ("sql",)),
+    "sync": Home(_SYNC, ("sync",)),
     "templates": Home(_WITH_THE_SERVER),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (

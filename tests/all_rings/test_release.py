@@ -65,6 +65,7 @@ def test_the_archives_are_those_of_the_version(
     packages = (
         "hashrange", "hashrange_mcp", "hashrange_patterns", "hashrange_postgres", "hashrange_replication",
         "hashrange_sql",
+        "hashrange_sync",
     )  # fmt: skip
     names = {f"{name}-0.2.0{end}" for name in packages for end in (".tar.gz", "-py3-none-any.whl")}
     names.add("hashrange-0.2.0-cp311-cp311-manylinux_2_17_x86_64.whl")

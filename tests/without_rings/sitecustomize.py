@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from importlib.machinery import ModuleSpec
 
-_NAMES = ("access", "console", "lab", "mcp", "patterns", "postgres", "sql", "templates", "triggers")
+_NAMES = ("access", "console", "lab", "mcp", "patterns", "postgres", "sql", "sync", "templates", "triggers")
 RINGS = {f"hashrange_{ring}" for ring in _NAMES}
 
 

@@ -1,0 +1,409 @@
+"""One pair: opens what is stored of it, follows the streams, and sweeps when that is needed.
+
+    pair = Pair(settings, clients, clock=clock, wait=wait)
+    while pair.cycle():
+        pass
+
+After an error the pair forgets what it knows, and opens the stored state again at its next cycle.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+import msgspec
+
+from hashrange.cli.remote.clients import SERVICE_ERRORS, Clients, explain
+from hashrange.clock import Clock
+from hashrange_sync.deciding import Rules, SideName
+from hashrange_sync.errors import Gap, Missing, OutcomeUnknown, SyncError
+from hashrange_sync.estimates import Estimate, estimate
+from hashrange_sync.items import digest
+from hashrange_sync.policies import resolver
+from hashrange_sync.scopes import Scope
+from hashrange_sync.settings import Pair as PairSettings
+from hashrange_sync.settings import Policy
+from hashrange_sync.sides import definitions
+from hashrange_sync.sides.calls import Side
+from hashrange_sync.sides.definitions import Table, create_if_missing, needed
+from hashrange_sync.sides.pace import Pace
+from hashrange_sync.sides.reading import items_of, pieces
+from hashrange_sync.sides.streams import Follower, Page
+from hashrange_sync.stored.conflicts import Conflict, ConflictLog
+from hashrange_sync.stored.table import KEY, StateTable
+from hashrange_sync.work.applying import ITEMS_MAX, Applier, Counts, Look
+from hashrange_sync.work.recovering import recover
+from hashrange_sync.work.sweeping import FIRST, Progress, Sweep
+from hashrange_sync.work.verifying import Comparison, verify
+
+_log = logging.getLogger("hashrange_sync")
+
+GAP: Final = "comparison after a gap"
+_STATUS_SECONDS: Final = 5.0
+_UNKNOWN_MAX: Final = 3
+_FORGOTTEN_MAX: Final = 5
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """What is known of a pair. Times are in epoch seconds, `lag` in seconds; `sweep` is the walk under
+    way."""
+
+    name: str
+    state: str = "not begun"
+    at: float = 0.0
+    lag: float = 0.0
+    to_cloud: int = 0
+    to_edge: int = 0
+    conflicts: int = 0
+    records: int = 0
+    gaps: int = 0
+    throttled: int = 0
+    units: float = 0.0
+    sweep: Progress | None = None
+    differences: list[str] = []
+    error: str = ""
+    error_at: float = 0.0
+
+
+class _Session:
+    """What a process knows of a pair between two errors."""
+
+    def __init__(self, applier: Applier, followers: dict[SideName, Follower], sweep: Sweep | None) -> None:
+        self.applier = applier
+        self.followers = followers
+        self.sweep = sweep
+
+
+class Pair:
+    """A pair of tables, and what was done with it since the process began."""
+
+    def __init__(
+        self,
+        settings: PairSettings,
+        cloud: Clients,
+        edge: Clients,
+        *,
+        clock: Clock,
+        wait: Callable[[float], object],
+        pool: ThreadPoolExecutor | None = None,
+        attempts: int = 4,
+    ) -> None:
+        self.settings = settings
+        self.counts = Counts()
+        self.status = Status(name=settings.title)
+        self._clock = clock
+        self._wait = wait
+        self._pool = pool
+        common: Any = {"clock": clock, "wait": wait, "attempts": attempts}
+        self.sides: dict[SideName, Side] = {
+            "cloud": Side("cloud", cloud, settings.cloud_name, pace=Pace(settings.rate, clock), **common),
+            "edge": Side("edge", edge, settings.edge_name, pace=Pace(0.0, clock), **common),
+        }
+        self.state = StateTable(self.sides["edge"], settings.state_table)
+        self.log = ConflictLog(self.sides["edge"], settings.conflict_table)
+        self._policy = Policy.parse(settings.conflicts)
+        self._resolve = resolver(self._policy)
+        self._session: _Session | None = None
+        self._written = Status(name="")
+        ways: dict[str, list[SideName]] = {"down": ["cloud"], "up": ["edge"], "both": ["cloud", "edge"]}
+        self._followed = ways[settings.direction]
+
+    # -- Opening ----------------------------------------------------------------------------------------
+
+    def tables(self) -> dict[SideName, Table]:
+        """Both tables. Raises `SyncError` if they cannot be kept equal."""
+        tables = {name: needed(side) for name, side in self.sides.items()}
+        definitions.check(tables, self._followed, self.sides)
+        return tables
+
+    def align(self) -> list[str]:
+        """Make both tables alike. Returns what was done. Raises `SyncError`."""
+        return definitions.align(self.sides, self._followed, self._wait)
+
+    def scope(self, tables: Mapping[SideName, Table]) -> Scope:
+        """The filter of the pair. Raises `SyncError`."""
+        [(partition, _, kind), *_] = tables["edge"].key
+        if self.settings.filter.prefix and kind != "S":
+            raise SyncError(
+                f"filter.prefix needs a partition key that is a text; {partition} has the type {kind}."
+            )
+        return Scope(self.settings, tables["edge"].key_names)
+
+    def _open(self) -> _Session:
+        tables = self.tables()
+        self.status.differences = definitions.told(tables)
+        create_if_missing(self.sides["edge"], self.state.name, KEY, self._wait)
+        create_if_missing(self.sides["edge"], self.log.name, KEY, self._wait)
+        meta = self.state.open()
+        ids = {f"{name}_table": {"S": table.id} for name, table in tables.items()}
+        for name, value in ids.items():
+            if meta.get(name, value) != value:
+                raise SyncError(self._made_anew(name.partition("_")[0]))
+        if not ids.keys() <= meta.keys():
+            self.state.note(**ids)
+        applier = self._applier(tables)
+        if entries := self.state.journal(meta):
+
+            def follow(name: SideName) -> Follower | None:
+                arn = meta.get(f"{name}_stream", {}).get("S")
+                return Follower(self.sides[name], arn, self.state.positions(name)) if arn else None
+
+            ways = {name: lambda name=name: follow(name) for name in self.sides}
+            recover(entries, self.sides, ways, self.state, applier, self._wait)
+        session = _Session(applier, {}, None)
+        for name in self._followed:
+            arn = meta.get(f"{name}_stream", {}).get("S", "")
+            if arn == tables[name].stream:
+                session.followers[name] = Follower(self.sides[name], arn, self.state.positions(name))
+            else:
+                self._begin(session, name, tables, meta)
+        if session.sweep is None and "sweep" in meta:
+            session.sweep = self._sweep(session, meta["sweep"]["M"])
+        return session
+
+    def _made_anew(self, name: str) -> str:
+        return (
+            f"The {name}'s table is another one than before: it was deleted and made anew, or restored. "
+            f"Nothing was changed. `hashrange sync reset FILE --pair {self.settings.title}` forgets what "
+            "both sides agreed on; then the next run compares them as for a first copy, and deletes nothing."
+        )
+
+    def _applier(self, tables: Mapping[SideName, Table]) -> Applier:
+        rules = Rules(
+            self.scope(tables),
+            self.settings.direction,
+            self._policy,
+            self._resolve,
+            self.settings.expiries == "delete",
+            tables["cloud"].expiry or tables["edge"].expiry,
+        )
+
+        def is_same_table(name: SideName) -> None:
+            if needed(self.sides[name]).id != tables[name].id:
+                raise SyncError(self._made_anew(name))
+
+        applier = Applier(
+            self.sides,
+            self.state,
+            self.log,
+            rules,
+            now=self._clock.now,
+            is_same_table=is_same_table,
+            pool=self._pool,
+        )
+        applier.counts = self.counts
+        return applier
+
+    # -- Beginning --------------------------------------------------------------------------------------
+
+    def _begin(
+        self, session: _Session, name: SideName, tables: Mapping[SideName, Table], meta: Mapping[str, Any]
+    ) -> None:
+        """Note where the stream of a side is now, and sweep. A process that dies here begins again, because
+        the stream is noted last."""
+        reason = meta["sweep"]["M"]["reason"]["S"] if "sweep" in meta else FIRST
+        if f"{name}_stream" in meta:
+            reason = GAP
+        sweep = self._note_sweep(name, reason, sum(tables[side].items for side in self._followed))
+        follower = Follower.beginning(self.sides[name], tables[name].stream)
+        old = self.state.positions(name).keys() - follower.positions.keys()
+        members = [self.state.position_member(name, shard, None) for shard in old]
+        members += [self.state.position_member(name, shard, at) for shard, at in follower.positions.items()]
+        members += [self.state.segment_member(segment, None) for segment in self.state.segments()]
+        for part in pieces(members, 90):
+            self.state.commit(part)
+        self.state.note(**{f"{name}_stream": {"S": tables[name].stream}})
+        session.followers[name] = follower
+        session.sweep = self._sweep(session, sweep)
+        fields = {"pair": self.settings.title, "side": name, "why": reason}
+        _log.info("comparing both tables", extra={"fields": fields})
+
+    def _note_sweep(self, name: SideName, reason: str, total: int) -> dict[str, Any]:
+        """Note that both tables have to be compared, and that the stream of a side begins anew."""
+        sweep = {
+            "reason": {"S": reason},
+            "began": {"N": f"{self._clock.now():.3f}"},
+            "total": {"N": str(total)},
+            "segments": {"N": str(self.settings.segments)},
+        }
+        self.state.note(**{f"{name}_stream": None, "sweep": {"M": sweep}})
+        return sweep
+
+    def _sweep(self, session: _Session, stored: Mapping[str, Any]) -> Sweep:
+        progress = Progress(stored["reason"]["S"], float(stored["began"]["N"]), 0, int(stored["total"]["N"]))
+        sides = {name: self.sides[name] for name in self._followed}
+        return Sweep(sides, self.state, session.applier, progress, int(stored["segments"]["N"]))
+
+    # -- Going on ---------------------------------------------------------------------------------------
+
+    def cycle(self) -> bool:
+        """Read each stream once, and sweep a page if a sweep is under way. Returns whether there may be more
+        to do at once. Raises `SyncError`."""
+        try:
+            more = self._cycle()
+        except BaseException as error:
+            self._session = None
+            if isinstance(error, (SyncError, *SERVICE_ERRORS)):
+                text = str(error) if isinstance(error, SyncError) else explain(error)
+                self.status.state, self.status.error = "stopped", text
+                self.status.error_at = self._clock.now()
+                if not isinstance(error, SyncError):
+                    raise SyncError(f"{self.settings.title}: {text}") from error
+            raise
+        self.status.state = "sweeping" if self._session and self._session.sweep else "in step"
+        self._show(force=False)
+        return more
+
+    def once(self) -> None:
+        """Cycle until both sides are equal. Raises `SyncError`."""
+        unknown = 0
+        while True:
+            try:
+                if not self.cycle():
+                    break
+            except OutcomeUnknown:
+                unknown += 1
+                if unknown == _UNKNOWN_MAX:
+                    raise
+        self._show(force=True)
+
+    def _cycle(self) -> bool:
+        if self._session is None:
+            self._session = self._open()
+        session = self._session
+        more = False
+        try:
+            for name, follower in session.followers.items():
+                if follower.has_ended and self.tables()[name].stream != follower.arn:
+                    self._session = None  # (the table, or the stream, is another one)
+                    return True
+                for page in follower.pages():
+                    self._follow(session.applier, follower, name, page)
+                    more = more or bool(page.records) or page.position.done
+        except Gap as gap:
+            self.counts.gaps += 1
+            fields = {"pair": self.settings.title, "side": name, "why": str(gap)}
+            _log.warning("the stream no longer has all changes", extra={"fields": fields})
+            self._note_sweep(name, GAP, 0)
+            self._session = None
+            return True
+        if session.sweep is not None:
+            if not session.sweep.step():
+                session.sweep = None
+            more = True
+        return more
+
+    def _follow(self, applier: Applier, follower: Follower, name: SideName, page: Page) -> None:
+        """Make equal what a page of a stream has changed, and go on after the page."""
+        looks = _looks(name, page, applier.rules.scope)
+        members = []
+        if page.position != follower.positions[page.shard]:
+            members.append(self.state.position_member(name, page.shard, page.position))
+        gone = follower.forgotten()[:_FORGOTTEN_MAX] if members else []
+        members += [self.state.position_member(name, shard, None) for shard in gone]
+        parts = list(pieces(looks, ITEMS_MAX)) or [[]]
+        for number, part in enumerate(parts):
+            applier.apply(part, members if number + 1 == len(parts) else ())
+        follower.advance(page, gone)
+        self.counts.records += len(page.records)
+        self.status.lag = max(0.0, self._clock.now() - page.records[-1].at) if page.records else 0.0
+
+    # -- Status -----------------------------------------------------------------------------------------
+
+    def current(self) -> Status:
+        """The status of this process."""
+        status = self.status
+        status.at = self._clock.now()
+        for name in ("to_cloud", "to_edge", "conflicts", "records", "gaps"):
+            setattr(status, name, getattr(self.counts, name))
+        pace = self.sides["cloud"].pace
+        status.throttled, status.units = pace.throttled, pace.used
+        status.sweep = self._session.sweep.progress if self._session and self._session.sweep else None
+        return status
+
+    def _show(self, *, force: bool) -> None:
+        status = self.current()
+        if force or not 0 <= status.at - self._written.at < _STATUS_SECONDS:
+            self.state.write_status(msgspec.json.encode(status).decode())
+            self._written = Status(name="", at=status.at)
+
+    def show_error(self) -> None:
+        """Store the last error for `hashrange sync status`, if the edge can be reached."""
+        try:
+            self._show(force=True)
+        except (SyncError, *SERVICE_ERRORS) as error:
+            _log.warning("the status cannot be stored", extra={"fields": {"error": str(error)}})
+
+    def stored_status(self) -> Status:
+        """What the last process has stored. Raises `SyncError`."""
+        try:
+            text = self.state.status()
+        except Missing:
+            text = ""
+        return msgspec.json.decode(text, type=Status) if text else Status(name=self.settings.title)
+
+    # -- For people -------------------------------------------------------------------------------------
+
+    def has_begun(self) -> bool:
+        """Whether a first copy was begun. Raises `SyncError`."""
+        try:
+            return "epoch" in self.state.meta()
+        except Missing:
+            return False
+
+    def estimate(self) -> Estimate:
+        """What a first copy will take. Raises `SyncError`."""
+        return estimate(self.settings, self.tables(), self.sides["cloud"].region)
+
+    def differences(self) -> list[str]:
+        """How the definitions of the tables differ. Raises `SyncError`."""
+        return definitions.told(self.tables())
+
+    def verify(self, keys_max: int = 20) -> Comparison:
+        """Compare both tables, item by item. Raises `SyncError`."""
+        return verify(self.sides, self.scope(self.tables()), keys_max)
+
+    def restore(self, conflict: Conflict, image: SideName) -> SideName:
+        """Write an image of a conflict back, as a user would. Returns the side that has it now; the next
+        cycle carries it to the other. Raises `SyncError`."""
+        scope = self.scope(self.tables())
+        name: SideName = "cloud" if self.settings.direction == "down" else "edge"
+        side, item = self.sides[name], scope.shared(conflict.image(image))
+        if item is None:
+            side.call("delete_item", TableName=side.table, Key=conflict.key)
+        else:
+            mark = digest(conflict.key)
+            own = scope.own(items_of(side, side.table, {mark: conflict.key}).get(mark))
+            side.call("put_item", TableName=side.table, Item={**own, **item})
+        return name
+
+    # -- Beginning anew ---------------------------------------------------------------------------------
+
+    def reset(self) -> int:
+        """Forget what both sides agreed on; the conflicts stay. Returns how many items were forgotten. Raises
+        `SyncError`."""
+        create_if_missing(self.sides["edge"], self.state.name, KEY, self._wait)
+        self.state.open()
+        self._session = None
+        return self.state.clear()
+
+
+def _looks(name: SideName, page: Page, scope: Scope) -> list[Look]:
+    """The items that a page has changed, each once, with what its last record says."""
+    looks: dict[bytes, Look] = {}
+    for record in page.records:
+        if not scope.covers(record.key):
+            continue
+        mark = digest(record.key)
+        outside = record.new is not None and not scope.concerns(record.new)
+        earlier = looks.pop(mark, None)
+        looks[mark] = Look(
+            record.key,
+            marks={name: digest(scope.shared(record.new))},
+            expired={name: record.expiry},
+            outside=outside and (earlier is None or earlier.outside),
+        )
+    return list(looks.values())

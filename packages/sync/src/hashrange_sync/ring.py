@@ -1,0 +1,15 @@
+"""What sync adds to Hashrange."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hashrange.rings import Command, Ring
+
+RING: Final = Ring(
+    name="sync",
+    about="two tables kept equal, the cloud's and the one on site",
+    commands={
+        "sync": Command("Keep tables equal with those of the cloud.", "hashrange_sync.commands.sync:command"),
+    },
+)

@@ -1,0 +1,8 @@
+"""What a pair keeps, in tables of the edge.
+
+    table      the state of each item, how far the streams were read, and the transactions that write both
+    journal    the writes that are under way outside of such a transaction
+    conflicts  what lost
+
+Refuses to know why something is stored.
+"""

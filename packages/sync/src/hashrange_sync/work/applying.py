@@ -1,0 +1,277 @@
+"""Makes both sides equal, for some items at a time.
+
+    1. read the states, and the items on both sides
+    2. decide about each item
+    3. log what is about to lose, and note the writes to be sent one by one (`stored.journal`)
+    4. send these writes: those to the cloud, and deletions
+    5. in one transaction: the writes to the edge, all states, how far the stream was read, the journal's end
+
+If the condition of a write does not hold, somebody has changed the item since it was read: it is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from hashrange_sync.deciding import NEVER, Decision, Images, Rules, SideName, State, decide
+from hashrange_sync.errors import Refused, Unavailable
+from hashrange_sync.items import Item, digest
+from hashrange_sync.sides.calls import Side
+from hashrange_sync.sides.reading import items_of
+from hashrange_sync.sides.writing import Write, write_of
+from hashrange_sync.stored.conflicts import CONFLICT, OVERWRITTEN, ConflictLog
+from hashrange_sync.stored.journal import Entry
+from hashrange_sync.stored.table import Cancelled, Member, StateTable, groups
+
+ITEMS_MAX: Final = 44
+"""How many items are looked at at a time: a transaction has 100 members, and two for most items."""
+_ROUNDS_MAX: Final = 10
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was done since the process began."""
+
+    to_cloud: int = 0
+    to_edge: int = 0
+    conflicts: int = 0
+    again: int = 0
+    records: int = 0
+    gaps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """An item to look at, and what is known of it.
+
+    known: the image on a side, as just scanned. marks: by side, the digest of the shared part, as scanned or
+    after the last change in the stream. expired: by side, whether that change was an expiry. outside: by that
+    image the item is outside of the filter.
+    """
+
+    key: Item
+    known: Mapping[SideName, Item | None] = field(default_factory=dict)
+    marks: Mapping[SideName, bytes] = field(default_factory=dict)
+    expired: Mapping[SideName, bool] = field(default_factory=dict)
+    outside: bool = False
+
+    def is_settled(self, state: State) -> bool:
+        """Whether there is nothing to do: the side has what both sides agreed on, or the item does not
+        concern the pair. (If there is a later change, there is a later record.)"""
+        if not self.marks:
+            return False
+        if self.outside and state == NEVER:
+            return True
+        return all(mark == state.of(side) for side, mark in self.marks.items())
+
+    def lost_by_expiry(self, state: State, now: float) -> list[SideName]:
+        """The sides on which the item, if it is not there, has expired. Where the stream does not say so, its
+        time to live does."""
+        late = state.expires is not None and state.expires <= now
+        sides: tuple[SideName, SideName] = ("cloud", "edge")
+        return [side for side in sides if self.expired.get(side, late)]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A decision with its write, if it needs one. `direct`: the write is sent by itself."""
+
+    decision: Decision
+    write: Write | None
+    direct: bool
+
+    @property
+    def mark(self) -> bytes:
+        """The digest of the item's key."""
+        return digest(self.decision.key)
+
+
+class Applier:
+    """Makes items of a pair equal. `pool` sends requests side by side; None sends one after the other."""
+
+    def __init__(
+        self,
+        sides: Mapping[SideName, Side],
+        state: StateTable,
+        log: ConflictLog,
+        rules: Rules,
+        *,
+        now: Callable[[], float],
+        is_same_table: Callable[[SideName], None],
+        pool: ThreadPoolExecutor | None = None,
+    ) -> None:
+        """`is_same_table` raises `SyncError` if a side's table is another one than before: then all items
+        would seem to be deleted."""
+        self.rules = rules
+        self._is_same_table = is_same_table
+        self.counts = Counts()
+        self._sides = sides
+        self._state = state
+        self._log = log
+        self._now = now
+        self._pool = pool
+
+    def apply(self, looks: Sequence[Look], further: Sequence[Member] = ()) -> dict[bytes, State]:
+        """Make at most `ITEMS_MAX` items equal, and `further` in the last transaction. Returns the states of
+        the items, by the digests of their keys. Raises `SyncError`."""
+        left = {digest(look.key): look for look in looks}
+        states: dict[bytes, State] = {}
+        for _ in range(_ROUNDS_MAX):
+            read = self._state.states({mark: look.key for mark, look in left.items()})
+            states |= read
+            left = {mark: look for mark, look in left.items() if not look.is_settled(read[mark])}
+            planned = self._planned(left, read)
+            direct = [plan for plan in planned if plan.direct]
+            refused = self._send(direct)
+            again = refused | {plan.mark for plan in planned if plan.decision.again}
+            kept = [plan for plan in planned if plan.mark not in refused]
+            late = self._settle(kept, () if again else further, bool(direct))
+            for plan in kept:
+                if plan.mark not in late:
+                    states[plan.mark] = plan.decision.state
+                    self._count(plan)
+            again |= late
+            if not again:
+                return states
+            self.counts.again += len(again)
+            # (what was known of them may be over)
+            left = {mark: replace(left[mark], known={}, marks={}) for mark in again}
+        raise Unavailable("Items change faster than they can be read; they are tried again.")
+
+    def images(self, looks: Mapping[bytes, Look]) -> dict[SideName, dict[bytes, Item | None]]:
+        """Both sides' items as they are now, or as just scanned."""
+
+        def read(name: SideName) -> dict[bytes, Item | None]:
+            known = {mark: look.known[name] for mark, look in looks.items() if name in look.known}
+            asked = {mark: look.key for mark, look in looks.items() if mark not in known}
+            side = self._sides[name]
+            found = items_of(side, side.table, asked) if asked else {}
+            return {**known, **{mark: found.get(mark) for mark in asked}}
+
+        if self._pool is None:
+            return {"cloud": read("cloud"), "edge": read("edge")}
+        cloud = self._pool.submit(read, "cloud")
+        return {"edge": read("edge"), "cloud": cloud.result()}
+
+    def _planned(self, left: Mapping[bytes, Look], states: Mapping[bytes, State]) -> list[Planned]:
+        if not left:
+            return []
+        found = self.images(left)
+        for name, items in found.items():
+            if any(items[mark] is None and states[mark].of(name) for mark in left):
+                self._is_same_table(name)
+        planned = []
+        for mark, look in left.items():
+            state = states[mark]
+            expired = look.lost_by_expiry(state, self._now())
+            images = Images(found["cloud"][mark], found["edge"][mark], expired)
+            decision = decide(self.rules, look.key, state, images)
+            if decision is None:
+                continue
+            if decision.conflict:
+                self.counts.conflicts += 1
+                self._log.add(CONFLICT, decision.winner, look.key, images.cloud, images.edge, self._now())
+            write = None
+            if decision.target is not None:
+                table = self._sides[decision.target].table
+                write = write_of(table, look.key, decision.before, decision.after)
+            direct = write is not None and (decision.target == "cloud" or write.blind)
+            planned.append(Planned(decision, write, direct))
+        return planned
+
+    def _send(self, plans: Sequence[Planned]) -> set[bytes]:
+        """Send writes by themselves. Returns the items whose writes were refused."""
+        if not plans:
+            return set()
+        self._state.write_journal([_entry(plan) for plan in plans])
+        if self._pool is None:
+            return {plan.mark for plan in plans if not self._sent(plan)}
+        sent = [(plan, self._pool.submit(self._sent, plan)) for plan in plans]
+        wait([future for _, future in sent])
+        return {plan.mark for plan, future in sent if not future.result()}
+
+    def _sent(self, plan: Planned) -> bool:
+        write, decision = plan.write, plan.decision
+        assert write is not None
+        assert decision.target is not None
+        asked = {"ReturnValues": "ALL_OLD"} if write.blind else {}
+        side = self._sides[decision.target]
+        try:
+            answer = side.write_once(
+                write.operation, **write.request, **asked, ReturnConsumedCapacity="TOTAL"
+            )
+        except Refused:
+            return False
+        if write.blind and digest(old := answer.get("Attributes")) != digest(decision.before):
+            self.lost(decision.key, decision.target, old, decision.after)
+        return True
+
+    def lost(
+        self, key: Item, side: SideName, old: Item | None, new: Item | None, kind: str = OVERWRITTEN
+    ) -> None:
+        """Log that `old`, which nobody had read, was written over on a side."""
+        self.counts.conflicts += 1
+        images = (old, new) if side == "cloud" else (new, old)
+        self._log.add(kind, "edge" if side == "cloud" else "cloud", key, *images, self._now())
+
+    def _settle(self, plans: Sequence[Planned], further: Sequence[Member], noted: bool) -> set[bytes]:
+        """Write to the edge, and store the states. Returns the items whose writes were refused; then
+        `further` is left out."""
+        if not plans and not further and not noted:
+            return set()
+        refused: set[bytes] = set()
+        rows = {plan.mark: self._row(plan) for plan in plans}
+        parts = list(groups(list(rows.values())))
+        marks = iter(rows)
+        for number, part in enumerate(parts):
+            names = [next(marks) for _ in part]
+            last = number + 1 == len(parts)
+            while True:
+                members = [member for name in names for member in rows[name]]
+                ending = further if last and not refused else ()
+                values = {"journal": None} if last and noted else {}
+                try:
+                    if members or ending or values:
+                        self._state.commit([*members, *ending], **values)
+                    break
+                except Cancelled as error:
+                    owners = [name for name in names for _ in rows[name]]
+                    late = {owners[place] for place in error.failed if place < len(owners)}
+                    if not late:
+                        raise Unavailable("The state was changed by somebody else.") from error
+                    refused |= late
+                    names = [name for name in names if name not in late]
+        return refused
+
+    def _row(self, plan: Planned) -> list[Member]:
+        """The members of a transaction for an item."""
+        stored = self._state.member(plan.decision.key, plan.decision.state)
+        if plan.write is None or plan.direct:
+            return [stored]
+        return [plan.write.member, stored]
+
+    def _count(self, plan: Planned) -> None:
+        if plan.write is not None:
+            if plan.decision.target == "cloud":
+                self.counts.to_cloud += 1
+            else:
+                self.counts.to_edge += 1
+
+
+def _entry(plan: Planned) -> Entry:
+    write, decision = plan.write, plan.decision
+    assert write is not None
+    assert decision.target is not None
+    return Entry(
+        decision.key,
+        decision.target,
+        write.echo,
+        digest(decision.before),
+        decision.state,
+        decision.after is None,
+        write.blind,
+        decision.state.base is not None,
+    )
