@@ -137,9 +137,7 @@ class Edit:
         after = self.after
         if after and VERSION in self.before:
             after = {**after, VERSION: {"S": version}}
-        changed = {
-            one: given for one, given in after.items() if not _same_value(self.before.get(one), given)
-        }
+        changed = {one: given for one, given in after.items() if not _same_value(self.before.get(one), given)}
         removed = [one for one in self.before if one not in after]
         conditions = [f"attribute_exists({name(self.keys[0])})"]
         conditions += [

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -33,7 +34,7 @@ from hashrange_patterns.migrations.records import (
     progress_in,
     records,
 )
-from hashrange_patterns.migrations.steps import DropIndex, Step
+from hashrange_patterns.migrations.steps import Step, Switch
 from hashrange_patterns.migrations.walks import Look, Walk, change_segment, look, walk_of
 from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Table, table_of
@@ -86,9 +87,7 @@ class Planned:
     look: Look | None
 
 
-def one_after_another(
-    stopped: threading.Event, flows: Sequence[Flow[Progress]]
-) -> Flow[list[Progress]]:
+def one_after_another(stopped: threading.Event, flows: Sequence[Flow[Progress]]) -> Flow[list[Progress]]:
     """Perform the flows of segments in turn."""
     done = []
     for flow in flows:
@@ -127,8 +126,7 @@ class MigrationFlows:
             under_way = [
                 progress_in(item)
                 for item in of_segments
-                if self.table.address(item).sort.startswith(beginning)
-                and record.state in ("up", "down")
+                if self.table.address(item).sort.startswith(beginning) and record.state in ("up", "down")
             ]
             statuses.append(
                 Status(
@@ -178,7 +176,8 @@ class MigrationFlows:
         _check_sample(sample)
         found, _ = yield from records(self.runtime, self.table)
         if revision is None:
-            revision = max((_recency(one), one.revision) for one in found.values())[1] if found else ""
+            applied = [one for one in found.values() if one.state == "applied"]
+            revision = max(applied, key=_recency, default=Record("")).revision
         file = next((one for one in self.revisions if one.name == revision), None)
         if file is None or found.get(revision, Record("")).state != "applied":
             raise ValueError(f"the migration {revision!r} is not applied, or has no file: see status")
@@ -227,19 +226,18 @@ class MigrationFlows:
         try:
             done = yield from work(locked)
         except Exception:
-            try:
+            with suppress(Exception):  # (the work's own error is raised)
                 yield from holding.end()
-            except Exception:  # (the work's own error is raised)
-                pass
             raise
         yield from holding.end()
         return done
 
     def _up(self, locked: Run, to: str | None) -> Flow[list[str]]:
         done = []
+        found, _ = yield from records(self.runtime, self.table)
         for revision in self.revisions:
-            record = yield from locked.claim(revision.name)
-            if record.state != "applied":
+            if found.get(revision.name, Record("")).state != "applied":
+                record = yield from locked.claim(revision.name)
                 yield from self._perform(locked, revision, record, up=True)
                 done.append(revision.name)
             if revision.name == to:
@@ -255,9 +253,8 @@ class MigrationFlows:
         if revision is None:
             raise ValueError(f"the file of {latest.revision} is missing: restore it to take it back")
         record = yield from locked.claim(revision.name)
-        for step in revision.steps[: record.step + 1]:
-            if isinstance(step, Change | Shape) and not step.goes_back:
-                raise Irreversible(f"{revision.name} has a change without a way back: give it `down`")
+        if any(isinstance(step, Change | Shape) and not step.goes_back for step in revision.steps):
+            raise Irreversible(f"{revision.name} has a change without a way back: give it `down`")
         yield from self._perform(locked, revision, record, up=False)
         return revision.name
 
@@ -277,13 +274,14 @@ class MigrationFlows:
             if isinstance(step_, Change | Shape):
                 record = yield from self._change(locked, revision, step_, record, up=up)
             else:
-                table = self._table(revision)
-                own = table if isinstance(step_, DropIndex) or hasattr(step_, "index") else self.table
+                own = self.table if isinstance(step_, Switch) else self._table(revision)
                 yield from step_.perform(self.runtime, own, locked.keep, up=up)
             record = replace(record, step=record.step + (1 if up else -1), segments=0)
             yield from locked.save(record)
         at = int(self.runtime.now())
-        ended = replace(record, state="applied", at=at) if up else Record(record.revision, passes=record.passes)
+        ended = (
+            replace(record, state="applied", at=at) if up else Record(record.revision, passes=record.passes)
+        )
         yield from locked.save(ended)
 
     def _change(
@@ -354,9 +352,8 @@ class Migrations(Blocking[MigrationFlows]):
     up = performed(MigrationFlows.up)
     down = performed(MigrationFlows.down)
 
-    def _in_threads(
-        self, stopped: threading.Event, flows: Sequence[Flow[Progress]]
-    ) -> Flow[list[Progress]]:
+    def _in_threads(self, stopped: threading.Event, flows: Sequence[Flow[Progress]]) -> Flow[list[Progress]]:
+        yield from ()  # (a flow that asks for nothing)
         with ThreadPoolExecutor(len(flows), "segment") as pool:
             futures = [pool.submit(run, flow, self._client, self._sleep) for flow in flows]
             try:
@@ -369,7 +366,6 @@ class Migrations(Blocking[MigrationFlows]):
         for error in sorted(errors, key=lambda error: isinstance(error, Stopped)):
             raise error
         return [future.result() for future in futures]
-        yield  # (a flow that asks for nothing)
 
 
 def _recency(record: Record) -> tuple[bool, int, str]:

@@ -10,7 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from hashrange_patterns.flows import AsyncClient, Awaiting, Blocking, C, Client, Flow, Pause, Performing, performed
+from hashrange_patterns.flows import (
+    AsyncClient,
+    Awaiting,
+    Blocking,
+    C,
+    Client,
+    Flow,
+    Pause,
+    Performing,
+    performed,
+)
 from hashrange_patterns.migrations.edits import Change, Shape
 from hashrange_patterns.requests import Runtime, error_code, get, is_passing, request
 from hashrange_patterns.tables import Address, Index, Table, table_of

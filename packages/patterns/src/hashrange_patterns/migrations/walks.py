@@ -148,9 +148,7 @@ class Look:
     """The keys of some items, and by attribute the values before and after."""
 
 
-def look(
-    runtime: Runtime, walks: Sequence[Walk], *, sample: int | None, show: int = 0
-) -> Flow[Look]:
+def look(runtime: Runtime, walks: Sequence[Walk], *, sample: int | None, show: int = 0) -> Flow[Look]:
     """What the last of `walks`, after the others, would change, by a sample of about so many items or by all;
     with the differences of `show` items.
 
