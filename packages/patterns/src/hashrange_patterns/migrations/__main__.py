@@ -1,4 +1,4 @@
-"""Migrations from the command line, by boto3 with its usual settings (AWS_ENDPOINT_URL, AWS_PROFILE and others).
+"""Migrations from the command line, by boto3 with its usual settings: AWS_ENDPOINT_URL and others.
 
 python -m hashrange_patterns.migrations --table blog status
 """
@@ -116,8 +116,8 @@ def _shown(value: Any) -> str:
 
 
 def _client() -> Client:
-    import boto3  # noqa: PLC0415 (programs bring their own client)
-    from botocore.config import Config  # noqa: PLC0415
+    import boto3  # (programs bring their own client)
+    from botocore.config import Config
 
     client: Client = boto3.client("dynamodb", config=Config(retries={"total_max_attempts": 1}))
     return client

@@ -68,7 +68,8 @@ def _revision(path: Path) -> Revision:
         raise ValueError(f"{path.name}: the name of a migration has digits, letters and _ only: rename it")
     name = f"hashrange_migration_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # (the annotations of a class are looked up in the module of its name)
     sys.modules[name] = module

@@ -1,8 +1,8 @@
 """What the table remembers of migrations, and the run that changes it.
 
-    MIGRATIONS   <revision>                      state, step, passes, segments, digest, seen, changed, at, fence, serial
-    MIGRATIONS   <revision>#<pass>#<segment>     next (a key), done, seen, changed, fence
-    LOCK#MIGRATIONS   LOCK                       see `locks`
+    MIGRATIONS        <revision>                     as `Record`, and serial
+    MIGRATIONS        <revision>#<pass>#<segment>    next (a key), done, seen, changed, fence
+    LOCK#MIGRATIONS   LOCK                           see `locks`
 
 A run holds the lock. It claims a revision by writing its fence, so that late writes of earlier runs are
 refused, and then reads how far they came. Each walk over the items is a pass with items of its own for its

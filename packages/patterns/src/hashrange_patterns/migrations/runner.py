@@ -89,9 +89,9 @@ class Planned:
 
 def one_after_another(stopped: threading.Event, flows: Sequence[Flow[Progress]]) -> Flow[list[Progress]]:
     """Perform the flows of segments in turn."""
-    done = []
+    done: list[Progress] = []
     for flow in flows:
-        done.append((yield from flow))
+        done += [(yield from flow)]
     return done
 
 
@@ -214,13 +214,12 @@ class MigrationFlows:
         return (yield from self._locked(self._down))
 
     def _locked(self, work: Callable[[Run], Flow[Any]]) -> Flow[Any]:
-        locks = LockFlows(self.table, self.lease_seconds, 1.0, 60.0, self.runtime)
-        held = yield from locks.acquire(PARTITION)
+        lease = self.lease_seconds
+        locks = LockFlows(self.table, lease, lease / 10, 60.0, self.runtime)
+        # (long enough to see that the holder has died)
+        held = yield from locks.acquire(PARTITION, wait_seconds=1.5 * lease)
         if held is None:
-            raise Locked(
-                f"another run of migrations has the lock of {self.table.name}: wait until it is done. "
-                f"The lock of a run that died is free {self.lease_seconds + locks.skew_seconds:g} seconds after"
-            )
+            raise Locked(f"another run of migrations works on {self.table.name}: wait until it is done")
         holding = Holding(locks, held)
         locked = Run(self.table, self.runtime, holding, self.lease_seconds, Pace(self.units_per_second))
         try:
@@ -299,8 +298,8 @@ class MigrationFlows:
         if left.to_change:
             yield from locked.save(replace(record, segments=0))
             raise Unfinished(
-                f"{left.to_change} of {left.items} items are still to be changed by {revision.name} after the "
-                f"walk over all, such as {left.differences}: deploy the program that writes the new form, "
+                f"{left.to_change} of {left.items} items are still to be changed by {revision.name} after "
+                f"the walk over all, such as {left.differences}: deploy the program that writes the new form, "
                 "and run it again"
             )
         return replace(
@@ -320,8 +319,8 @@ class Migrations(Blocking[MigrationFlows]):
     """Migrations of a table, from the files of a folder, with a boto3 client.
 
     A walk has `segments`, each with a thread; its progress is kept if the next run asks for another number.
-    `units_per_second` limits its reads and writes together. The run that has the lock shows a sign of life
-    within `lease_seconds`.
+    `units_per_second` limits its reads and writes together. A run takes over the
+    lock of another that gives no sign of life for `lease_seconds`.
     """
 
     def __init__(
@@ -332,7 +331,7 @@ class Migrations(Blocking[MigrationFlows]):
         *,
         segments: int = 4,
         units_per_second: float | None = None,
-        lease_seconds: float = 60.0,
+        lease_seconds: float = 30.0,
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
         flows = MigrationFlows(
