@@ -141,7 +141,7 @@ def test_a_run_goes_on_where_a_dead_one_ended(
     migrations = Virtual(client, table, tmp_path, segments=7)
     [before] = migrations.status()
     assert before.state == "up"
-    assert 0 < before.seen < 40
+    assert 0 < before.seen <= 40
     migrations.up()
     assert users(client, table) == {f"USER#{serial}": split(serial) for serial in range(40)}
     [after] = migrations.status()

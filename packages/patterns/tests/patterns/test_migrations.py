@@ -105,7 +105,8 @@ def test_a_plan_writes_nothing_and_tells_costs_and_differences(
     before = users(client, table)
     migrations = Virtual(client, table, folder)
     first, second = migrations.plan(show=1)
-    assert first.look is not None and second.look is not None
+    assert first.look is not None
+    assert second.look is not None
     assert (first.look.items, first.look.to_change, first.look.write_units) == (40, 40, 40)
     assert first.look.is_complete
     assert first.look.read_units > 0
@@ -410,7 +411,8 @@ def test_the_command_line(
 
     assert told("status") == "1_split, pending\n"
     plan = told("plan", "--show", "1")
-    assert "2 of 2 items" in plan and "2 write units, 0.0 minutes, $0.00" in plan
+    assert "2 of 2 items" in plan
+    assert "2 write units, 0.0 minutes, $0.00" in plan
     assert "-> (none)" in plan
     assert told("up") == "applied 1_split\n"
     assert "2 of 2 items changed" in told("status")

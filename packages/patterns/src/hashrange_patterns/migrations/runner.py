@@ -299,8 +299,8 @@ class MigrationFlows:
             yield from locked.save(replace(record, segments=0))
             raise Unfinished(
                 f"{left.to_change} of {left.items} items are still to be changed by {revision.name} after "
-                f"the walk over all, such as {left.differences}: deploy the program that writes the new form, "
-                "and run it again"
+                f"the walk over all, such as {left.differences}: deploy the program that writes the new "
+                "form, and run it again"
             )
         return replace(
             record,
