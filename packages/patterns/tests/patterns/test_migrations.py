@@ -45,7 +45,7 @@ class Virtual(Migrations):
         runtime = Runtime(elapsed=lambda: self.seconds, attempts_max=3)
         super().__init__(client, table, folder, runtime=runtime, **options)
 
-    def _sleep(self, seconds: float) -> None:  # type: ignore[override]
+    def _sleep(self, seconds: float) -> None:
         self.seconds += seconds
 
 

@@ -229,7 +229,7 @@ def records(runtime: Runtime, table: Table) -> Flow[tuple[dict[str, Record], lis
 
 def record_in(table: Table, item: Mapping[str, Any]) -> Record:
     """The record in an item."""
-    numbers = {name: int(item.get(name, number(0))["N"]) for name in _NUMBERS}
+    numbers: dict[str, Any] = {name: int(item.get(name, number(0))["N"]) for name in _NUMBERS}
     texts = {name: item.get(name, {}).get("S", "") for name in ("state", "digest")}
     return replace(Record(table.address(item).sort), **texts, **numbers)
 

@@ -18,7 +18,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from hashrange_patterns.flows import Blocking, Client, Flow, performed, run
 from hashrange_patterns.locks import Holding, LockFlows
@@ -38,6 +38,8 @@ from hashrange_patterns.migrations.steps import Step, Switch
 from hashrange_patterns.migrations.walks import Look, Walk, change_segment, look, walk_of
 from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Table, table_of
+
+T = TypeVar("T")
 
 SAMPLE: Final = 1_000
 SEGMENTS_MAX: Final = 256
@@ -213,7 +215,7 @@ class MigrationFlows:
         """
         return (yield from self._locked(self._down))
 
-    def _locked(self, work: Callable[[Run], Flow[Any]]) -> Flow[Any]:
+    def _locked(self, work: Callable[[Run], Flow[T]]) -> Flow[T]:
         lease = self.lease_seconds
         locks = LockFlows(self.table, lease, lease / 10, 60.0, self.runtime)
         # (long enough to see that the holder has died)
