@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from hashrange_patterns import Runtime, Table
+from hashrange_patterns.flows import Call
 from hashrange_patterns.locks import Lost
 from hashrange_patterns.migrations import Contended, Locked, MigrationFlows, Migrations, walks
 from hashrange_patterns.migrations.files import revisions_of
@@ -28,6 +29,7 @@ from patterns.test_migrations import SPLIT, Virtual, fill, person, split, users
 USERS = 6
 LEASE = 30.0
 SERIALS = st.integers(0, USERS - 1)
+PLACES = st.one_of(st.none(), st.integers(0, 3))
 
 
 class MigrationHistories(Histories):
@@ -59,9 +61,23 @@ class MigrationHistories(Histories):
 
         self.start(self.flows().up(), ended, Locked, Lost, Contended)
 
-    @rule(serial=SERIALS)
-    def edit(self, serial: int) -> None:
+    def about_to_change(self, serial: int, place: int | None) -> int:
+        """The user that a run changes by its next request, if it comes so far; or else `serial`."""
+        if place is None or not self.steps.running:
+            return serial
+        running = self._chosen(place)
+        while running in self.steps.running:
+            if isinstance(running.step, Call) and running.step.operation == "update_item":
+                key = running.step.parameters["Key"]["PK"]["S"]
+                if key.startswith("USER#"):
+                    return int(key.removeprefix("USER#"))
+            self.steps.step(running)
+        return serial
+
+    @rule(serial=SERIALS, place=PLACES)
+    def edit(self, serial: int, place: int | None) -> None:
         """A program writes the first name, in the form that the item has."""
+        serial = self.about_to_change(serial, place)
         item = self.found().get(f"USER#{serial}")
         if item is None:
             return
@@ -73,18 +89,20 @@ class MigrationHistories(Histories):
         )
         self.model[f"USER#{serial}"]["first"] = {"S": first}
 
-    @rule(serial=SERIALS)
-    def like(self, serial: int) -> None:
+    @rule(serial=SERIALS, place=PLACES)
+    def like(self, serial: int, place: int | None) -> None:
         """A program adds to an attribute that the migration does not know."""
+        serial = self.about_to_change(serial, place)
         key = f"USER#{serial}"
         if key in self.model:
             item = self.model[key]
             item["likes"] = {"N": str(int(item.get("likes", {}).get("N", "0")) + 1)}
             self._update(serial, "SET #a = :a", "likes", int(item["likes"]["N"]))
 
-    @rule(serial=SERIALS)
-    def delete_or_create(self, serial: int) -> None:
+    @rule(serial=SERIALS, place=PLACES)
+    def delete_or_create(self, serial: int, place: int | None) -> None:
         """A program deletes an item, or makes it in the new form."""
+        serial = self.about_to_change(serial, place)
         key = f"USER#{serial}"
         if key in self.model:
             del self.model[key]
