@@ -55,7 +55,7 @@ API: Final = {
     "costs": ("Costs", ["hashrange.costs"]),
     "triggers": ("Triggers", ["hashrange_triggers"]),
     "server": ("The server", ["hashrange.server.run", "hashrange.server.settings"]),
-    "patterns": ("Patterns", ["hashrange_patterns"]),
+    "patterns": ("Patterns", ["hashrange_patterns", "hashrange_patterns.migrations"]),
 }
 """The pages of the API reference: title, and the dotted names whose docstrings are shown."""
 

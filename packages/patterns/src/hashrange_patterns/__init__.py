@@ -13,6 +13,7 @@
     idempotency handlers that may be called twice, but act once
     rates       a rate limiter
     sessions    login sessions of browsers
+    migrations  changes of data in versions, by files
 
     from hashrange_patterns import Counters
 
