@@ -177,6 +177,9 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
     local |= {" policy lint", " policy simulate", " audit hash"}
     local |= {" costs prices", " policy suggest"}
     local |= {" replica restore", " replica status", " replica verify"}
+    # Its file names two endpoints.
+    names = ("conflicts list", "conflicts restore", "conflicts show", "once", "policy", "reset", "run")
+    local |= {f" sync {one}" for one in (*names, "status", "verify")}
     for path, one in commands(main, ""):
         variables = {option.name: option.envvar for option in one.params}
         assert (variables.get("endpoint_url") is not None) == (path not in local), path

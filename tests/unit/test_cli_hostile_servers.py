@@ -82,6 +82,7 @@ COMMANDS = {
     "load": ["a", "--limit", "1", "--items", "1"],
     "pull": ["orders", "--limit", "10"],
     "record start": ["monday"],
+    "sql": ["select * from orders"],
     "record show": [],
     "record stop": [],
     "replay": ["monday.hashrange", "--create-tables", "--strict"],

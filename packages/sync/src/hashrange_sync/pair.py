@@ -166,7 +166,7 @@ class Pair:
 
     def _made_anew(self, name: str) -> str:
         return (
-            f"The {name}'s table is another one than before: it was deleted and made anew, or restored. "
+            f"The {name}'s table is another one than before: it was deleted and made again, or restored. "
             f"Nothing was changed. `hashrange sync reset FILE --pair {self.settings.title}` forgets what "
             "both sides agreed on; then the next run compares them as for a first copy, and deletes nothing."
         )
@@ -222,7 +222,7 @@ class Pair:
         _log.info("comparing both tables", extra={"fields": fields})
 
     def _note_sweep(self, name: SideName, reason: str, total: int) -> dict[str, Any]:
-        """Note that both tables have to be compared, and that the stream of a side begins anew."""
+        """Note that both tables have to be compared, and that the stream of a side begins again."""
         sweep = {
             "reason": {"S": reason},
             "began": {"N": f"{self._clock.now():.3f}"},
@@ -380,7 +380,7 @@ class Pair:
             side.call("put_item", TableName=side.table, Item={**own, **item})
         return name
 
-    # -- Beginning anew ---------------------------------------------------------------------------------
+    # -- Beginning again ---------------------------------------------------------------------------------
 
     def reset(self) -> int:
         """Forget what both sides agreed on; the conflicts stay. Returns how many items were forgotten. Raises

@@ -1,7 +1,7 @@
 """What a change makes of an item, and the conditional write of this.
 
 A change is a function of an item that settles: made of its own result, it gives the same. So it needs no mark
-in the items, may begin anew after a kill, and leaves alone what a newer program wrote. `edit_of` makes each
+in the items, may begin again after a kill, and leaves alone what a newer program wrote. `edit_of` makes each
 change twice, and refuses one that does not settle.
 
 The write's condition is that the attributes which the change saw are unchanged, so nothing that others write

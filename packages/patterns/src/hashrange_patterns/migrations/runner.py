@@ -261,7 +261,7 @@ class MigrationFlows:
 
     def _perform(self, locked: Run, revision: Revision, record: Record, *, up: bool) -> Flow[None]:
         """Perform the steps that are left in a direction. Steps may be repeated: what a file that was edited
-        meanwhile has done in part begins anew."""
+        meanwhile has done in part begins again."""
         state, steps = "up" if up else "down", revision.steps
         goes_on = record.state == state and record.digest == revision.digest
         if not goes_on:

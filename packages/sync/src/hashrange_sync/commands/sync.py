@@ -170,7 +170,7 @@ def conflicts() -> None:
 @conflicts.command("list")
 @_FILE
 @_PAIR
-@limit_option("At most so many, the newest first.")
+@limit_option("Show at most N, the newest first.")
 @format_option("How conflicts are printed: in columns, or as a JSON object on a line.")
 def list_(file: Path, name: str | None, limit: int | None, format_: str) -> None:
     """List the conflicts of the pairs of FILE: id, time, kind, winner and key."""
@@ -223,7 +223,7 @@ def restore(file: Path, conflict: str, side: Any, yes: bool) -> None:
 @command.command("verify")
 @_FILE
 @_PAIR
-@limit_option("Print at most so many keys that differ, for each pair.", default=20, show_default=True)
+@limit_option("Print at most N keys that differ, for each pair.", default=20, show_default=True)
 def verify(file: Path, name: str | None, limit: int) -> None:
     """Compare both tables of each pair of FILE item by item; exit code 1 if they differ.
 

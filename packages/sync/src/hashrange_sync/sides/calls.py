@@ -144,7 +144,7 @@ class Side:
 
 GONE: Final = (
     "Was a table deleted, or its stream switched off? Nothing was changed on the other side. Bring the table "
-    "back, then `hashrange sync reset` begins anew."
+    "back, then `hashrange sync reset` begins again."
 )
 
 
