@@ -32,6 +32,7 @@ MODULES: Final = (
     "hashrange.server",
     "hashrange_patterns",
     "hashrange_patterns.entities",
+    "hashrange_patterns.migrations",
     "hashrange_triggers",
     "hashrange_postgres",
     "hashrange_sql",
