@@ -16,7 +16,7 @@ _ROUNDS_MAX: Final = 200
 
 
 def pieces(values: Sequence[T], most: int) -> Iterator[Sequence[T]]:
-    """Values in pieces of at most `count`."""
+    """Values in pieces of at most `most`."""
     for start in range(0, len(values), most):
         yield values[start : start + most]
 
