@@ -20,7 +20,7 @@ from typing import Any, Final
 from hashrange_patterns.batches import delete_all, query_all
 from hashrange_patterns.flows import Answer, Flow, Pause
 from hashrange_patterns.locks import Holding, Lost
-from hashrange_patterns.requests import Runtime, get, is_met, is_passing, request
+from hashrange_patterns.requests import Runtime, get, is_condition_failure, is_met, is_passing, request
 from hashrange_patterns.tables import Address, Item, Table, number
 
 PARTITION: Final = "MIGRATIONS"
@@ -146,11 +146,15 @@ class Run:
             return answer
 
     def claim(self, revision: str) -> Flow[Record]:
-        """Refuse the late writes of earlier runs to a revision's item, and read it."""
+        """Refuse the late writes of earlier runs to a revision's item, and read it. Raises `Lost`."""
         claimed = self._write(revision, {}, "SET #fence = :fence, #serial = :serial")
-        answer = yield from request(
-            self.runtime, "update_item", {**claimed, "ReturnValues": "ALL_NEW"}, repeatable=True
-        )
+        claimed["ReturnValues"] = "ALL_NEW"
+        try:
+            answer = yield from request(self.runtime, "update_item", claimed, repeatable=True)
+        except Exception as error:
+            if is_condition_failure(error):
+                raise Lost(f"another run took over {revision}: this one stops") from error
+            raise
         return record_in(self.table, answer["Attributes"])
 
     def save(self, record: Record) -> Flow[None]:
