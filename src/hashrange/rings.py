@@ -62,7 +62,8 @@ class Command:
 class Ring:
     """What a ring adds. Each member says the type of what it refers to, and who uses it.
 
-    commands: by name, the commands of the program. [console, access, lab, mcp, replication, sql, sync, triggers]
+    commands: by name, the commands of the program.
+        [console, access, lab, mcp, replication, sql, sync, triggers]
     serving: a `ServingPart`, the options of `hashrange serve` and what they mean.
         [access, console, lab, postgres, replication]
     options: the names of these options, for a server that cannot load them: it does not start with one.
