@@ -379,7 +379,7 @@ def test_an_index_is_added_filled_and_switched_on(client: Any, table: Table, tmp
     assert users(client, table) == {f"USER#{serial}": person(serial) for serial in range(3)}
 
 
-def test_a_file_that_was_edited_half_way_begins_anew(client: Any, table: Table, folder: Path) -> None:
+def test_a_file_that_was_edited_half_way_begins_again(client: Any, table: Table, folder: Path) -> None:
     fill(client, table, 4)
 
     class Failing(Intercepted):
