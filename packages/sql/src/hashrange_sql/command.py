@@ -56,7 +56,7 @@ read, and what that costs, is said before. The page "SQL for a look" tells more.
     "--as-of", "moment", metavar="MOMENT", help="The past, on Hashrange: a time, or a time ago (10m)."
 )
 @click.option(
-    "--rate", metavar="UNITS", type=click.FloatRange(0, min_open=True), help="Read units a second, at most."
+    "--rate", metavar="UNITS", type=click.FloatRange(0, min_open=True), help="The most read units a second."
 )
 @click.option(
     "--sample",

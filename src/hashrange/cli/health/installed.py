@@ -41,6 +41,7 @@ EXTRAS: Final = {
     "replication": ({"hashrange-replication": "hashrange_replication.running"}, "serve --copy-to"),
     "s3": ({"boto3": "boto3"}, "imports from and exports to S3"),
     "sql": ({"hashrange-sql": "hashrange_sql.looking"}, "sql"),
+    "sync": ({"hashrange-sync": "hashrange_sync.commands.sync"}, "sync"),
     "testing": (
         {"boto3": "boto3", "pytest": "pytest", "PyYAML": "yaml"},
         "tests, and tables from templates in YAML",

@@ -149,7 +149,10 @@ def once(file: Path, definitions: bool, dry_run: bool) -> None:
 @_FILE
 @format_option("How the status is printed.")
 def status(file: Path, format_: str) -> None:
-    """Print how the pairs of FILE stand, as the last process has stored it at the edge."""
+    """Show how far the pairs are.
+
+    The state is the one that the last process has stored at the edge.
+    """
     from hashrange_sync.commands.shown import status_lines
 
     with _open(file) as sync:
@@ -173,7 +176,10 @@ def conflicts() -> None:
 @limit_option("Show at most N, the newest first.")
 @format_option("How conflicts are printed: in columns, or as a JSON object on a line.")
 def list_(file: Path, name: str | None, limit: int | None, format_: str) -> None:
-    """List the conflicts of the pairs of FILE: id, time, kind, winner and key."""
+    """List conflicts with their keys.
+
+    A line has the id, the time, the kind, the winner and the key.
+    """
     from hashrange_sync.commands.shown import conflict_document, conflict_line
 
     with _open(file) as sync:
@@ -190,7 +196,10 @@ def list_(file: Path, name: str | None, limit: int | None, format_: str) -> None
 @_FILE
 @click.argument("conflict")
 def show(file: Path, conflict: str) -> None:
-    """Print both images of a CONFLICT, by its id, in DynamoDB's JSON."""
+    """Print both images of a CONFLICT.
+
+    The images are in DynamoDB's JSON.
+    """
     from hashrange_sync.commands.shown import conflict_document
 
     with _open(file) as sync:
@@ -208,7 +217,10 @@ def show(file: Path, conflict: str) -> None:
 )
 @yes_option
 def restore(file: Path, conflict: str, side: Any, yes: bool) -> None:
-    """Write an image of a CONFLICT back, as a user would: the next sync carries it to the other side."""
+    """Write an image of a CONFLICT back.
+
+    The next sync carries the image to the other side.
+    """
     from hashrange_sync.commands.shown import text_of
 
     with _open(file) as sync:
@@ -225,7 +237,9 @@ def restore(file: Path, conflict: str, side: Any, yes: bool) -> None:
 @_PAIR
 @limit_option("Print at most N keys that differ, for each pair.", default=20, show_default=True)
 def verify(file: Path, name: str | None, limit: int) -> None:
-    """Compare both tables of each pair of FILE item by item; exit code 1 if they differ.
+    """Compare both tables of each pair.
+
+    Every item is compared. The exit code is 1 if the tables differ.
 
     Reads all of both tables. Items that are being written may differ for a moment, and are read twice.
     """
@@ -247,7 +261,7 @@ def verify(file: Path, name: str | None, limit: int) -> None:
 @_PAIR
 @yes_option
 def reset(file: Path, name: str | None, yes: bool) -> None:
-    """Forget what both sides of the pairs of FILE agreed on.
+    """Forget what both sides agreed on.
 
     The next run compares them as for a first copy: nothing is deleted, and items that differ are conflicts.
     """
@@ -265,7 +279,7 @@ def reset(file: Path, name: str | None, yes: bool) -> None:
 @click.option("--side", type=click.Choice(["cloud", "edge"]), default="cloud", show_default=True)
 @click.option("--definitions", is_flag=True, help="With what --definitions needs.")
 def policy(file: Path, side: Any, definitions: bool) -> None:
-    """Print the least IAM policy that the pairs of FILE need on a side."""
+    """Print the least IAM policy of a side."""
     from hashrange_sync import rights
     from hashrange_sync.errors import SettingsError
     from hashrange_sync.settings import load
