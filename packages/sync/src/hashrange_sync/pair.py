@@ -193,6 +193,7 @@ class Pair:
             now=self._clock.now,
             is_same_table=is_same_table,
             pool=self._pool,
+            mark=self.settings.mark,
         )
         applier.counts = self.counts
         return applier

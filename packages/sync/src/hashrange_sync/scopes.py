@@ -16,7 +16,8 @@ class Scope:
         self.key = tuple(key)
         self._filter: Filter = pair.filter
         self._only = frozenset([*pair.attributes, *key]) if pair.attributes else None
-        self._withheld = frozenset(pair.withhold) - set(key)
+        # (the mark of the cloud's items is its own)
+        self._withheld = frozenset([*pair.withhold, pair.mark]) - set(key)
 
     def key_of(self, item: Item) -> Item:
         """The key of an item."""
@@ -24,7 +25,7 @@ class Scope:
 
     def shared(self, item: Item | None) -> Item | None:
         """The part of an item that both sides share."""
-        if item is None or (self._only is None and not self._withheld):
+        if item is None or (self._only is None and self._withheld.isdisjoint(item)):
             return item
         return {name: value for name, value in item.items() if self._is_shared(name)}
 

@@ -56,6 +56,7 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     direction: `down` (the edge follows), `up` (the cloud follows) or `both`.
     conflicts: what wins if both sides have changed an item, as `Policy.parse` reads it.
     attributes: only these leave the site, and the key; withhold: these do not.
+    mark: an attribute of the cloud's items in which each write of sync leaves its number; none by default.
     expiries: whether an expiry on one side deletes the item on the other: `keep` or `delete`.
     rate: the most capacity units a second that are used on the cloud's side; 0 for no limit.
     segments: into how many parts a first copy divides each table.
@@ -70,6 +71,7 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     filter: Filter = Filter()
     attributes: list[str] = []
     withhold: list[str] = []
+    mark: str = ""
     expiries: Literal["keep", "delete"] = "keep"
     rate: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     segments: Annotated[int, msgspec.Meta(ge=1, le=64)] = 4

@@ -548,3 +548,18 @@ def test_digests() -> None:
     assert digest({"a": {"N": "1"}}) != digest({"a": {"S": "1"}})
     assert digest({"a": {"N": "0"}}) == digest({"a": {"N": "-0.00"}})
     assert digest(None) != digest({})
+
+
+@pytest.mark.parametrize("mark", ["", "mark"])
+def test_a_mark_tells_equal_changes_apart(places: Places, mark: str) -> None:
+    world = World(places, conflicts="add: n", mark=mark)
+    world.cloud.put("k1", n={"N": "5"})
+    world.once()
+    world.edge.add("k1", "n", 1)
+    world.meets("write 3", kills_before)  # (the journal is noted, and the cloud's item is not written)
+    world.once()
+    world.cloud.add("k1", "n", 1)
+    world.once()
+    counts = [(side.get("k1") or {})["n"]["N"] for side in (world.cloud, world.edge)]
+    assert counts == (["7", "7"] if mark else ["6", "6"])
+    assert mark not in (world.edge.get("k1") or {})

@@ -23,5 +23,6 @@ def test_histories(places: Places, policy: str) -> None:
     check(lambda: Histories(places, conflicts=policy))
 
 
-def test_histories_of_counters(places: Places) -> None:
-    check(lambda: CounterHistories(places))
+@pytest.mark.parametrize("mark", ["", "mark"], ids=["plain", "marked"])
+def test_histories_of_counters(places: Places, mark: str) -> None:
+    check(lambda: CounterHistories(places, mark))

@@ -63,10 +63,9 @@ class Side:
             self.unknown += 1
 
     def items(self) -> dict[str, Any]:
-        return {
-            item["pk"]["S"]: item
-            for item in self.client.scan(TableName="counters", ConsistentRead=True)["Items"]
-        }
+        """All counters, without the marks of the sync."""
+        found = self.client.scan(TableName="counters", ConsistentRead=True)["Items"]
+        return {item["pk"]["S"]: {"pk": item["pk"], "n": item["n"]} for item in found}
 
 
 @contextmanager
@@ -106,7 +105,9 @@ def test_counters_survive_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             f'[{name}]\nendpoint = "http://127.0.0.1:{side.port}"\nregion = "us-east-1"\n'
             for name, side in sides.items()
         )
-        file.write_text(f'poll = 0.02\n{places}[[pairs]]\ntable = "counters"\nconflicts = "add: n"\n')
+        file.write_text(
+            f'poll = 0.02\n{places}[[pairs]]\ntable = "counters"\nconflicts = "add: n"\nmark = "mark"\n'
+        )
         once(file)
         for _ in range(ROUNDS):
             with syncing(file):

@@ -18,7 +18,7 @@ from typing import Final
 
 from hashrange_sync.deciding import NEVER, Decision, Images, Rules, SideName, State, decide
 from hashrange_sync.errors import Refused, Unavailable
-from hashrange_sync.items import Item, digest
+from hashrange_sync.items import Item, differences, digest
 from hashrange_sync.sides.calls import Side
 from hashrange_sync.sides.reading import items_of
 from hashrange_sync.sides.writing import Write, write_of
@@ -102,11 +102,15 @@ class Applier:
         now: Callable[[], float],
         is_same_table: Callable[[SideName], None],
         pool: ThreadPoolExecutor | None = None,
+        mark: str = "",
     ) -> None:
         """`is_same_table` raises `SyncError` if a side's table is another one than before: then all items
-        would seem to be deleted."""
+        would seem to be deleted. `mark` is an attribute that tells writes to the cloud apart from all
+        others."""
         self.rules = rules
         self._is_same_table = is_same_table
+        self._mark = mark
+        self._marks = 0
         self.counts = Counts()
         self._sides = sides
         self._state = state
@@ -177,10 +181,20 @@ class Applier:
             write = None
             if decision.target is not None:
                 table = self._sides[decision.target].table
-                write = write_of(table, look.key, decision.before, decision.after)
+                write = write_of(table, look.key, decision.before, self._marked(decision))
             direct = write is not None and (decision.target == "cloud" or write.blind)
             planned.append(Planned(decision, write, direct))
         return planned
+
+    def _marked(self, decision: Decision) -> Item | None:
+        """What a decision writes, with the mark if it is for the cloud."""
+        after = decision.after
+        if not self._mark or decision.target != "cloud" or after is None:
+            return after
+        if not differences(decision.before, after):
+            return after
+        self._marks += 1
+        return {**after, self._mark: {"S": f"{self._state.epoch}.{self._marks}"}}
 
     def _send(self, plans: Sequence[Planned]) -> set[bytes]:
         """Send writes by themselves. Returns the items whose writes were refused."""

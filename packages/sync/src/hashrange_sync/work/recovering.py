@@ -1,9 +1,10 @@
 """Finds out which writes of a journal were made, after a process died or got no answer.
 
-The stream of the side tells: each write has its own change there, from what was read to what was written, and
-nobody else's change is the same, because the condition of the write would not have held after it. So a
-counter is never added twice. Reading begins where the pair has stopped and ends with the present items; it
-does not move how far the stream was read.
+The stream of the side tells: a write that was made has its change there, from what was read to what was
+written. So a counter is never added twice. Somebody else can only have made the same change if the write was
+not made, because its condition would not have held any more; the two then count as one. Where that is not
+enough, a mark (`settings.Pair.mark`) makes each write different from all others. Reading begins where the
+pair has stopped and ends with the present items; it does not move how far the stream was read.
 
 If the stream no longer has the records, the present items must do; what this may hide is logged.
 """
