@@ -150,9 +150,9 @@ def test_a_change_of_somebody_else_is_not_overwritten_and_an_item_is_deleted(bro
         assert stored(database) == theirs
         database.execute("DeleteItem", {"TableName": "orders", "Key": orjson.loads(orjson.dumps(KEY))})
         page.goto(admin.url + PLACE + "&view=history")
-        page.get_by_role("button", name="Bring back").first.click()
+        page.get_by_role("button", name="Restore").first.click()
         with page.expect_navigation():
-            page.get_by_role("dialog").get_by_role("button", name="Bring back").click()
+            page.get_by_role("dialog").get_by_role("button", name="Restore").click()
         assert stored(database) == theirs
 
 
@@ -511,5 +511,5 @@ def test_items_are_brought_back_from_the_past_by_keyboard(browsers: Browsers) ->
         page.get_by_text("1 would be written back, 0 deleted").wait_for()
         assert stored(database) is None
         with page.expect_navigation():
-            page.get_by_role("dialog").get_by_role("button", name="Bring back").press("Enter")
+            page.get_by_role("dialog").get_by_role("button", name="Restore").press("Enter")
         assert stored(database) == ITEM

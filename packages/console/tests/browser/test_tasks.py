@@ -112,7 +112,7 @@ def _brings_an_item_back(hand: Hand) -> None:
     hand.click("checkbox", "Choose live 1")
     hand.click("button", "Restore…")
     with hand.page.expect_navigation():
-        hand.click("button", "Bring back", hand.page.get_by_role("dialog"))
+        hand.click("button", "Restore", hand.page.get_by_role("dialog"))
 
 
 def _makes_a_table(hand: Hand) -> None:
