@@ -2,6 +2,7 @@
 
     salvage         reads all records of a directory, damaged or not, that can be read
     repair          makes a sound store of the records that can be read
+    new_directory   a directory in which a store is made that comes from elsewhere
     directory_copy  a directory as the source and the target of a copy
     replay          a directory of the files of a checkpoint and the batches after it
 """

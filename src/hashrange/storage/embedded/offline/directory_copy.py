@@ -3,8 +3,7 @@
     DIRECTORY/COPYING          the origin of the copy, while a copy is made in the directory
     DIRECTORY/checkpoint-N/    the store at one moment, while a directory that a server holds is copied
 
-A new directory gets COPYING first, then `rocks`; then STORE and FORMAT when the copy is durable and compared.
-Last, COPYING is removed. Only a new copy, which starts over, accepts a directory with COPYING.
+`new_directory` says in which order the files of a new directory are made.
 
 Refuses to know: what records mean, the other store.
 """
@@ -20,25 +19,20 @@ from typing import Final
 
 from rocksdict import Rdict
 
-from hashrange.files.durable import sync_directory, write_durably
 from hashrange.storage.api import Totals
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import keys_under, write, writing
 from hashrange.storage.embedded.bodies import ViewReader
 from hashrange.storage.embedded.files.damage import Damage
 from hashrange.storage.embedded.files.directory import (
-    COPYING,
-    check_empty,
     damaged,
     lock,
-    make_directory,
     make_private,
     unusable,
-    write_format,
 )
-from hashrange.storage.embedded.files.manifest import UnreadableManifest, read_manifest
+from hashrange.storage.embedded.files.manifest import UnreadableManifest
 from hashrange.storage.embedded.files.mark import NAME as STORE
-from hashrange.storage.embedded.files.mark import Mark, read_mark, write_mark
+from hashrange.storage.embedded.files.mark import read_mark
 from hashrange.storage.embedded.keys import (
     BATCH_KEY,
     ENGINE_SPACE,
@@ -52,6 +46,7 @@ from hashrange.storage.embedded.keys import (
     unpack_batch,
     unpack_totals,
 )
+from hashrange.storage.embedded.offline.new_directory import NewDirectory
 from hashrange.storage.embedded.offline.salvage import BadRange, StoredRecords, walk
 from hashrange.storage.embedded.view import View
 from hashrange.storage.failures import DataDirectoryLocked, StorageError
@@ -159,40 +154,17 @@ class DirectoryTarget:
         """
         self._directory = directory
         self._db: Rdict | None = None
-        self._last = 0
         self._logs: set[int] = set()
+        self._new = NewDirectory(directory, origin, _PARTS)
         try:
-            make_directory(directory)
-            self._lock = lock(directory)
-            try:
-                self._clear(origin)
-                make_private(directory)
-                self._db = self._open(create=True)
-                make_private(directory)
-            except BaseException:
-                self.close()
-                raise
-        except OSError as error:
-            raise unusable(directory, error) from error
-
-    def _clear(self, origin: str) -> None:
-        directory = self._directory
-        if not (directory / COPYING).exists():
-            if (directory / "FORMAT").exists() or (directory / STORE).exists():
-                raise StorageError(
-                    f"The directory {directory} holds a store already; name a new or an empty directory for "
-                    "the copy."
-                )
-            check_empty(directory)
-        directory.chmod(0o700)
-        write_durably(directory / COPYING, f"{origin}\n".encode())
-        for name in _PARTS:
-            path = directory / name
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-        sync_directory(directory)
+            make_private(directory)
+            self._db = self._open(create=True)
+            make_private(directory)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise unusable(directory, error) from error
+            raise
 
     def _open(self, *, create: bool) -> Rdict:
         return disk.open_rocks(
@@ -249,18 +221,8 @@ class DirectoryTarget:
         assert self._db is not None
         self._db.close()
         self._db = None
-        directory = self._directory
         try:
-            make_private(directory)
-            sync_directory(directory / "rocks")
-            manifest = read_manifest(directory / "rocks")
-            write_mark(directory, Mark(True, manifest.store_id, 0, manifest.last_sequence))
-            write_format(directory)
-            sync_directory(directory.parent)
-            (directory / COPYING).unlink()
-            sync_directory(directory)
-        except OSError as error:
-            raise unusable(directory, error) from error
+            self._new.finish(0)
         except UnreadableManifest as error:
             raise self._failed(error) from error
 
@@ -268,9 +230,7 @@ class DirectoryTarget:
         if self._db is not None:
             self._db.close()
             self._db = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._new.close()
 
 
 class _Written:

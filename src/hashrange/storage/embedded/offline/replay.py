@@ -1,7 +1,5 @@
 """Makes a data directory of the files of a checkpoint and the batches that were committed after it.
 
-    DIRECTORY/COPYING    the origin, until `finish`
-
 A batch holds raw records, as `Followed` tells them. A deleted space is told by its note under CLEARING only:
 its records are dropped here with that note, and once more when the note goes.
 
@@ -10,30 +8,18 @@ Refuses to know: what records mean, where the files and the batches come from.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from rocksdict import Rdict, WriteBatch
 
-from hashrange.files.durable import sync_directory, write_durably
+from hashrange.files.durable import sync_directory
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import write, writing
-from hashrange.storage.embedded.files.directory import (
-    COPYING,
-    check_empty,
-    lock,
-    make_directory,
-    make_private,
-    unusable,
-    write_format,
-)
-from hashrange.storage.embedded.files.manifest import read_manifest
-from hashrange.storage.embedded.files.mark import NAME as STORE
-from hashrange.storage.embedded.files.mark import Mark, write_mark
+from hashrange.storage.embedded.files.directory import unusable
 from hashrange.storage.embedded.keys import BATCH_KEY, CLEARING, space_range, unpack_batch
+from hashrange.storage.embedded.offline.new_directory import NewDirectory
 from hashrange.storage.failures import StorageError
 
 _MIB: Final = 1024 * 1024
@@ -52,38 +38,16 @@ class Replay:
         """
         self._directory = directory
         self._db: Rdict | None = None
-        self._lock: int | None = None
         self.rocks = directory / "rocks"
+        self._new = NewDirectory(directory, origin)
         try:
-            make_directory(directory)
-            self._lock = lock(directory)
-            try:
-                self._clear(origin)
-            except BaseException:
-                self.close()
-                raise
-        except OSError as error:
-            raise unusable(directory, error) from error
-
-    def _clear(self, origin: str) -> None:
-        directory = self._directory
-        if not (directory / COPYING).exists():
-            if (directory / "FORMAT").exists() or (directory / STORE).exists():
-                raise StorageError(
-                    f"The directory {directory} holds a store already; name a new or an empty directory."
-                )
-            check_empty(directory)
-        directory.chmod(0o700)
-        write_durably(directory / COPYING, f"{origin}\n".encode())
-        for entry in directory.iterdir():
-            if entry.name in (COPYING, "lost+found"):
-                continue
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
-        self.rocks.mkdir(mode=0o700)
-        sync_directory(directory)
+            self.rocks.mkdir(mode=0o700)
+            sync_directory(directory)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise unusable(directory, error) from error
+            raise
 
     def open(self) -> int:
         """Open the files of the checkpoint; returns the number of the last batch in them. Raises StorageError
@@ -119,22 +83,12 @@ class Replay:
     def finish(self) -> int:
         """Make the store durable and usable; returns the number of its last batch. Raises StorageError."""
         assert self._db is not None
-        directory = self._directory
         try:
             last = self._last()
             self._db.flush(True)
             self._db.close()
             self._db = None
-            make_private(directory)
-            sync_directory(self.rocks)
-            manifest = read_manifest(self.rocks)
-            write_mark(directory, Mark(True, manifest.store_id, last, manifest.last_sequence))
-            write_format(directory)
-            sync_directory(directory.parent)
-            (directory / COPYING).unlink()
-            sync_directory(directory)
-        except OSError as error:
-            raise unusable(directory, error) from error
+            self._new.finish(last)
         except StorageError:
             raise
         except Exception as error:
@@ -152,6 +106,4 @@ class Replay:
         if self._db is not None:
             self._db.close()
             self._db = None
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._new.close()
