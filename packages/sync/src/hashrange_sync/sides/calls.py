@@ -5,7 +5,7 @@ A `Side` is used by several threads at once for writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 from hashrange.cli.remote.clients import SERVICE_ERRORS, Clients, error_code, explain, is_transient
@@ -63,6 +63,15 @@ class Side:
         """The answer to a request that may be sent more than once. Raises `Refused`, the service's
         ClientError for what only the caller understands, and other errors of `errors`."""
         return self._sent(self._clients.dynamodb, operation, request)
+
+    def items(self, table: str, operation: str, **request: Any) -> Iterator[dict[str, Any]]:
+        """The items of all pages of a query or scan, read consistently. Raises as `call` does."""
+        while True:
+            page = self.call(operation, TableName=table, ConsistentRead=True, **request)
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def stream(self, operation: str, **request: Any) -> Any:
         """Like `call`, of the streams."""

@@ -8,7 +8,6 @@ Images are kept as bytes (DynamoDB's JSON in MessagePack), in pieces, so that tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
@@ -82,8 +81,11 @@ class ConflictLog:
         """All conflicts without their images, the newest first."""
         found = [
             _conflict(item)
-            for item in self._pages(
-                "scan", FilterExpression="part = :entry", ExpressionAttributeValues={":entry": {"S": "entry"}}
+            for item in self._edge.items(
+                self.name,
+                "scan",
+                FilterExpression="part = :entry",
+                ExpressionAttributeValues={":entry": {"S": "entry"}},
             )
         ]
         return sorted(found, key=lambda one: (-one.at, one.id))
@@ -92,22 +94,17 @@ class ConflictLog:
         """A conflict with its images. Raises `SyncError`."""
         parts = {
             item["part"]["S"]: item
-            for item in self._pages(
-                "query", KeyConditionExpression="id = :id", ExpressionAttributeValues={":id": {"S": name}}
+            for item in self._edge.items(
+                self.name,
+                "query",
+                KeyConditionExpression="id = :id",
+                ExpressionAttributeValues={":id": {"S": name}},
             )
         }
         if "entry" not in parts:
             raise SyncError(f"There is no conflict {name}; `hashrange sync conflicts list` shows all.")
         images = {side: _image(parts, side) for side in ("cloud", "edge")}
         return _conflict(parts["entry"], **images)
-
-    def _pages(self, operation: str, **request: Any) -> Iterator[dict[str, Any]]:
-        while True:
-            page = self._edge.call(operation, TableName=self.name, ConsistentRead=True, **request)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 def _image(parts: dict[str, dict[str, Any]], side: str) -> Item | None:

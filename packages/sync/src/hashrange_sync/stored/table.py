@@ -106,7 +106,7 @@ class StateTable:
 
     def each_state(self) -> Iterator[tuple[Item, State]]:
         """The states of all items."""
-        for item in self._pages("scan"):
+        for item in self._edge.items(self.name, "scan"):
             if "cloud" in item:
                 yield item["key"]["M"], _state(item)
 
@@ -147,15 +147,10 @@ class StateTable:
     def _those(self, name: str) -> Iterator[dict[str, Any]]:
         """The items with a partition key."""
         values = {":id": {"S": name}}
-        return self._pages("query", KeyConditionExpression="id = :id", ExpressionAttributeValues=values)
-
-    def _pages(self, operation: str, **request: Any) -> Iterator[dict[str, Any]]:
-        while True:
-            page = self._edge.call(operation, TableName=self.name, ConsistentRead=True, **request)
-            yield from page["Items"]
-            if "LastEvaluatedKey" not in page:
-                return
-            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+        condition = "id = :id"
+        return self._edge.items(
+            self.name, "query", KeyConditionExpression=condition, ExpressionAttributeValues=values
+        )
 
     # -- Transactions -----------------------------------------------------------------------------------
 
@@ -231,7 +226,7 @@ class StateTable:
 
     def clear(self) -> int:
         """Forget everything but the epoch. Returns how many items had a state."""
-        places = [{name: item[name] for name in KEY} for item in self._pages("scan")]
+        places = [{name: item[name] for name in KEY} for item in self._edge.items(self.name, "scan")]
         members: list[Member] = [
             {"Delete": {"TableName": self.name, "Key": place}}
             for place in places
