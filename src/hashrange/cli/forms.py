@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 import orjson
 
+from hashrange.cli import logs
 from hashrange.clock import parse_duration
 
 TEXT: Final = "text"
@@ -130,6 +131,17 @@ def format_option(text: str) -> Callable[[Any], Any]:
     return click.option(
         "--format", "format_", type=click.Choice([TEXT, JSON]), default=TEXT, show_default=True, help=text
     )
+
+
+def log_format_option(function: Any) -> Any:
+    """The option `--log-format` of commands that run until they are stopped."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(logs.FORMATS),
+        default=TEXT,
+        show_default=True,
+        help="How log lines look.",
+    )(function)
 
 
 def yes_option(function: Any) -> Any:

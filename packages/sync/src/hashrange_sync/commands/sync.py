@@ -14,7 +14,15 @@ import click
 import msgspec
 
 from hashrange.cli import logs
-from hashrange.cli.forms import JSON, format_option, limit_option, print_json, print_lines, yes_option
+from hashrange.cli.forms import (
+    JSON,
+    format_option,
+    limit_option,
+    log_format_option,
+    print_json,
+    print_lines,
+    yes_option,
+)
 from hashrange.cli.remote.connecting import needed
 
 _EPILOG: Final = """\b
@@ -89,13 +97,7 @@ def _begin(sync: Any, *, definitions: bool) -> None:
     metavar="PORT",
     help="Serve /metrics on this port of the machine.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(logs.FORMATS),
-    default="text",
-    show_default=True,
-    help="How log lines look.",
-)
+@log_format_option
 def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> None:
     """Keep all pairs of FILE equal, until a signal stops the command.
 

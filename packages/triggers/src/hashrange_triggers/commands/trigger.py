@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 
 from hashrange.cli import logs
-from hashrange.cli.forms import Duration
+from hashrange.cli.forms import Duration, log_format_option
 from hashrange.cli.remote.connecting import attempt, connect, connection
 
 _log = logging.getLogger("hashrange.triggers")
@@ -132,13 +132,7 @@ def command() -> None:
     show_default=True,
     help="Table of the checkpoints; created if it is missing.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(logs.FORMATS),
-    default="text",
-    show_default=True,
-    help="How log lines look.",
-)
+@log_format_option
 def run(
     function: str, table: str, endpoint_url: str, region: str | None, log_format: str, **options_: Any
 ) -> None:
