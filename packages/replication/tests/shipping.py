@@ -19,6 +19,7 @@ from hashrange_replication.format.sealing import Key
 from hashrange_replication.place import Place
 from hashrange_replication.restore import Restored, restore
 from hashrange_replication.running import Copying, Options
+from worlds import create
 
 BEGIN = 1_700_000_000.0
 BUCKET = "copy"
@@ -115,6 +116,13 @@ class World:
         """End without shipping anything more. (The store is closed, so that it can be opened again.)"""
         self.engine.follow(None)
         self.database.close()
+
+
+def begun(world: World) -> World:
+    """A world with a table, whose copy has a base."""
+    create(world.database, "table", "p")
+    world.step()
+    return world
 
 
 def contents(engine: Engine) -> dict[bytes, Any]:

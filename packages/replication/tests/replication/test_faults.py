@@ -19,7 +19,7 @@ from hashrange_replication.lease import Lease, read_record, register
 from hashrange_replication.restore import restore
 from hashrange_replication.running import Options
 from hashrange_replication.verify import verify
-from shipping import Faulty, Time, World, contents, key_of, place_in, restored
+from shipping import Faulty, Time, World, begun, contents, key_of, place_in, restored
 from worlds import create
 
 
@@ -72,9 +72,7 @@ def test_whatever_the_bucket_does_the_copy_is_whole_in_the_end(
 
 def test_an_outage_is_told_and_stops_no_write(tmp_path: Path) -> None:
     bucket = Faulty(Folders(tmp_path))
-    world = World(tmp_path / "data", place_in(tmp_path, bucket))
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place_in(tmp_path, bucket)))
     bucket.fault = away
     for number in range(5):
         put(world, number, 100)
@@ -94,9 +92,7 @@ def test_an_outage_is_told_and_stops_no_write(tmp_path: Path) -> None:
 
 def test_a_full_spool_is_dropped_and_a_base_follows(tmp_path: Path) -> None:
     bucket = Faulty(Folders(tmp_path))
-    world = World(tmp_path / "data", place_in(tmp_path, bucket), options=Options(spool_bytes=4_000))
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place_in(tmp_path, bucket), options=Options(spool_bytes=4_000)))
     bucket.fault = away
     for number in range(20):
         put(world, number, 100)
@@ -120,9 +116,7 @@ def test_a_full_spool_is_dropped_and_a_base_follows(tmp_path: Path) -> None:
 
 
 def test_a_full_queue_is_dropped_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path / "data", place_in(tmp_path))
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place_in(tmp_path)))
     monkeypatch.setattr(shipper, "SEGMENT_BYTES", 500)
     monkeypatch.setattr(shipper, "QUEUE_BYTES_MAX", 2_000)
     for number in range(20):
@@ -139,9 +133,7 @@ def test_a_full_queue_is_dropped_too(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_server_starts_while_the_bucket_is_away(tmp_path: Path) -> None:
     bucket = Faulty(Folders(tmp_path))
     bucket.fault = away
-    world = World(tmp_path / "data", place_in(tmp_path, bucket))
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place_in(tmp_path, bucket)))
     assert "failed" in world.copying.shown()["problem"]
     bucket.fault = well
     world.copying.keep_lease()
@@ -204,9 +196,7 @@ def test_with_acks_a_write_waits_for_the_bucket(tmp_path: Path) -> None:
 
 def test_a_server_that_was_overtaken_acknowledges_nothing_more(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     put(world, 1)
     world.step()
     restored(place, tmp_path / "second")
@@ -236,9 +226,7 @@ def test_a_server_that_was_overtaken_acknowledges_nothing_more(tmp_path: Path) -
 
 def test_a_restored_directory_goes_on_with_the_copy(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     put(world, 1)
     world.step()
     world.crash()
@@ -260,9 +248,7 @@ def test_a_restored_directory_goes_on_with_the_copy(tmp_path: Path) -> None:
 
 def test_a_directory_that_was_restored_too_early_does_not_go_on(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     restored(place, tmp_path / "early")
     put(world, 1)
     world.close()
@@ -272,9 +258,7 @@ def test_a_directory_that_was_restored_too_early_does_not_go_on(tmp_path: Path) 
 
 def test_what_an_overtaken_server_ships_does_not_count(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     put(world, 1)
     world.step()
     restored(place, tmp_path / "second")
@@ -292,9 +276,7 @@ def test_what_an_overtaken_server_ships_does_not_count(tmp_path: Path) -> None:
 
 def copy_of(folder: Path, sealed: bool) -> World:
     """A copy with two bases and some segments."""
-    world = World(folder / "data", place_in(folder), key_of(1) if sealed else None)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(folder / "data", place_in(folder), key_of(1) if sealed else None))
     for number in range(4):
         put(world, number, 300)
         world.step()

@@ -9,7 +9,7 @@ import pytest
 from hashrange_replication.chain import list_copy
 from hashrange_replication.failures import CopyError
 from hashrange_replication.verify import verify
-from shipping import BEGIN, World, contents, key_of, place_in, restored
+from shipping import BEGIN, World, begun, contents, key_of, place_in, restored
 from worlds import create
 
 PUT = {"TableName": "table", "Item": {"p": {"S": "a"}, "n": {"N": "1"}}}
@@ -54,9 +54,7 @@ def contents_of(world: World) -> object:
 
 def test_a_clean_end_needs_no_new_base_and_a_crash_does(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     put(world, 1)
     world.close()
     assert len(list_copy(place).bases) == 1
@@ -82,9 +80,7 @@ def test_a_clean_end_needs_no_new_base_and_a_crash_does(tmp_path: Path) -> None:
 
 def test_a_clean_end_without_a_batch_since_the_base(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     world.close()
     for number in range(3):
         world.open()
@@ -98,9 +94,7 @@ def test_a_clean_end_without_a_batch_since_the_base(tmp_path: Path) -> None:
 
 def test_a_restore_to_a_moment(tmp_path: Path) -> None:
     place = place_in(tmp_path)
-    world = World(tmp_path / "data", place)
-    create(world.database, "table", "p")
-    world.step()
+    world = begun(World(tmp_path / "data", place))
     past = {}
     for number in range(10):
         put(world, number)
