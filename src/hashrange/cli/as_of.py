@@ -10,8 +10,8 @@ import click
 import orjson
 
 from hashrange.cli.forms import Key, limit_option, yes_option
+from hashrange.cli.remote import past
 from hashrange.cli.remote.asking import Plane, ask, check_moved, confirm, plane_options
-from hashrange.clock import parse_moment
 
 _EPILOG: Final = """\b
 Examples, for a table whose point-in-time recovery is on:
@@ -65,7 +65,7 @@ def command() -> None:
 @plane_options
 def get(plane: Plane, table: str, moment: str, key: dict[str, Any]) -> None:
     """Show the item with KEY as it was at MOMENT."""
-    answer = _read(plane, "GetItem", {"TableName": table, "Key": key}, _fixed(plane, moment))
+    answer = past.read(plane, "GetItem", {"TableName": table, "Key": key}, _fixed(plane, moment))
     if "Item" not in answer:
         raise click.ClickException(f"Table {table} had no such item at {moment}.")
     _line(answer["Item"])
@@ -166,7 +166,7 @@ def _show_undo(plane: Plane, table: str, at: str, keys: tuple[dict[str, Any], ..
     """Show what the items with `keys`, or all items that differ, would become: the item, or null for none."""
     if keys:
         for key in keys:
-            answer = _read(plane, "GetItem", {"TableName": table, "Key": key}, at)
+            answer = past.read(plane, "GetItem", {"TableName": table, "Key": key}, at)
             _line({"Key": key, "Item": answer.get("Item")})
     else:
         for entry in _paged(plane, "/v1/past/differences", "Differences", {"table": table, "since": at}):
@@ -174,27 +174,16 @@ def _show_undo(plane: Plane, table: str, at: str, keys: tuple[dict[str, Any], ..
 
 
 def _fixed(plane: Plane, moment: str) -> str:
-    """A fixed moment for several requests: "now" and "10m" are resolved by the server's clock."""
     try:
-        parse_moment(moment)
-    except ValueError:
-        now = float(ask(plane, "/v1/clock", "epoch_seconds", _START)["epoch_seconds"])
-        try:
-            return repr(parse_moment(moment, now))
-        except ValueError as error:
-            raise click.ClickException(str(error)) from None
-    return moment
-
-
-def _read(plane: Plane, operation: str, request: dict[str, Any], moment: str) -> dict[str, Any]:
-    sent = {"operation": operation, "request": request, "at": moment}
-    return ask(plane, "/v1/past/read", "Answer", _START, sent)["Answer"]  # type: ignore[no-any-return]
+        return past.fixed(plane, moment)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _items(plane: Plane, operation: str, request: dict[str, Any], moment: str, limit: int | None) -> None:
     shown, moment = 0, _fixed(plane, moment)
     while True:
-        answer = _read(plane, operation, request, moment)
+        answer = past.read(plane, operation, request, moment)
         for item in answer.get("Items", ()):
             if shown == limit:
                 return

@@ -1,4 +1,4 @@
-"""What is asked of the admin plane of a Hashrange server. No other module knows its paths.
+"""What tools ask of the admin plane of a Hashrange server, beside `cli.remote.past`, with its paths.
 
 Raises click.ClickException with the plane's text, as all functions of `cli.remote.asking` do.
 """
@@ -7,40 +7,27 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from mcp.server.mcpserver.exceptions import ToolError
+
+from hashrange.cli.remote import past
 from hashrange.cli.remote.asking import Plane, ask
-from hashrange.clock import parse_moment
 
 Json = dict[str, Any]
 
 _START: Final = "hashrange serve"
-_PAST_READ: Final = "/v1/past/read"
 _PAST_VERSIONS: Final = "/v1/past/versions"
 _PAST_DIFFERENCES: Final = "/v1/past/differences"
 _PAST_UNDO: Final = "/v1/past/undo"
-_CLOCK: Final = "/v1/clock"
 _COSTS: Final = "/v1/costs"
 _HEAT: Final = "/v1/heat"
 
 
-def now(plane: Plane) -> float:
-    """The time of the database's clock, in epoch seconds."""
-    return float(ask(plane, _CLOCK, "epoch_seconds", _START)["epoch_seconds"])
-
-
 def fixed(plane: Plane, moment: str) -> str:
-    """A moment that stays the same: "now" and "10m" are resolved by the server's clock. Raises ValueError."""
+    """As `past.fixed`. Raises ToolError for what is no moment."""
     try:
-        parse_moment(moment)
-    except ValueError:
-        return repr(parse_moment(moment, now(plane)))
-    return moment
-
-
-def read_past(plane: Plane, operation: str, request: Json, at: str) -> Json:
-    """The answer that a GetItem, Query or Scan would have had at a moment."""
-    sent = {"operation": operation, "request": request, "at": at}
-    answer: Json = ask(plane, _PAST_READ, "Answer", _START, sent)["Answer"]
-    return answer
+        return past.fixed(plane, moment)
+    except ValueError as error:
+        raise ToolError(str(error)) from error
 
 
 def versions(plane: Plane, table: str, key: Json, limit: int, position: str | None) -> Json:

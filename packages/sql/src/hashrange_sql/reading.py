@@ -12,15 +12,14 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 import orjson
 
-from hashrange.cli.remote.asking import Plane, ask
-from hashrange.clock import parse_moment
+from hashrange.cli.remote import past
+from hashrange.cli.remote.asking import Plane
 from hashrange.interchange.item_texts import from_boto3
 from hashrange.pace.workers import hold_up
 
 Json = dict[str, Any]
 
 _EVENTS: Final = ("before-parse.dynamodb.Query", "before-parse.dynamodb.Scan")
-_START: Final = "hashrange serve"
 _RAW: Final = "Raw"
 
 
@@ -101,17 +100,10 @@ class PastReader:
         """`moment` as `parse_moment` takes it. Raises ValueError, click.ClickException."""
         self.client = client
         self._plane = plane
-        try:
-            parse_moment(moment)
-            self._moment = moment
-        except ValueError:
-            # ("10m" is a time ago, by the server's clock)
-            now = float(ask(plane, "/v1/clock", "epoch_seconds", _START)["epoch_seconds"])
-            self._moment = repr(parse_moment(moment, now))
+        self._moment = past.fixed(plane, moment)
 
     def read(self, operation: str, request: Json) -> Page:
-        sent = {"operation": operation, "request": request, "at": self._moment}
-        answer = ask(self._plane, "/v1/past/read", "Answer", _START, sent)["Answer"]
+        answer = past.read(self._plane, operation, request, self._moment)
         items = answer.get("Items", [])
         return Page(orjson.dumps(items), len(items), answer.get("LastEvaluatedKey"), 0.0)
 

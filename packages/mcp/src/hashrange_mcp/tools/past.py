@@ -9,6 +9,7 @@ import orjson
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+from hashrange.cli.remote import past
 from hashrange.cli.remote.asking import Plane
 from hashrange_mcp import answers, plane
 from hashrange_mcp.connection import Connection
@@ -53,8 +54,8 @@ class Past:
             page = plane.versions(admin, table, wire_item(key), limit, start or None)
             member = "Versions"
         else:
-            later = _fixed(admin, until) if until else None
-            page = plane.differences(admin, table, _fixed(admin, since), later, limit, start or None)
+            later = plane.fixed(admin, until) if until else None
+            page = plane.differences(admin, table, plane.fixed(admin, since), later, limit, start or None)
             member = "Differences"
         about = {"next": page["Next"]} if page["Next"] else {}
         return answers.bounded(
@@ -82,7 +83,7 @@ class Past:
         of that answer and the token writes. If an item has changed between the calls, nothing is written and
         the answer is a new preview. Show the preview to the user before you confirm."""
         admin = self._connection.admin()
-        at = _fixed(admin, to)
+        at = plane.fixed(admin, to)
         wanted = [wire_item(key) for key in keys or ()]
         changes, more = _changes(admin, table, at, wanted)
         token = _token(table, at, wanted, changes)
@@ -122,8 +123,8 @@ def _changes(admin: Plane, table: str, at: str, keys: list[Item]) -> tuple[list[
     found = []
     for key in keys:
         request = {"TableName": table, "Key": key}
-        before = plane.read_past(admin, "GetItem", request, at).get("Item")
-        now = plane.read_past(admin, "GetItem", request, "now").get("Item")
+        before = past.read(admin, "GetItem", request, at).get("Item")
+        now = past.read(admin, "GetItem", request, "now").get("Item")
         if before != now:
             found.append({"key": key, "now": now, "becomes": before})
     return found, False
@@ -133,10 +134,3 @@ def _token(table: str, at: str, keys: list[Item], changes: list[Json]) -> str:
     """What a confirmation repeats: it stands for this table, moment, and states of the items."""
     told = orjson.dumps([table, at, keys, changes], option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(told).hexdigest()[:_TOKEN_CHARACTERS]
-
-
-def _fixed(admin: Plane, moment: str) -> str:
-    try:
-        return plane.fixed(admin, moment)
-    except ValueError as error:
-        raise ToolError(str(error)) from error

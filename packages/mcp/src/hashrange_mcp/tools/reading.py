@@ -9,6 +9,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from hashrange import partiql
+from hashrange.cli.remote import past
 from hashrange.errors import ServiceError
 from hashrange.partiql import access as accesses
 from hashrange.partiql.statements import Select
@@ -92,11 +93,11 @@ class Reading:
 
     def _past_items(self, table: str, keys: list[Item], shared: Json, as_of: str) -> list[Item]:
         admin = self._connection.admin()
-        at = _fixed(admin, as_of)
+        at = plane.fixed(admin, as_of)
         found = []
         for key in keys:
             request = {"TableName": table, "Key": wire_item(key), **shared}
-            answer = plane.read_past(admin, "GetItem", request, at)
+            answer = past.read(admin, "GetItem", request, at)
             found += [answer["Item"]] if "Item" in answer else []
         return found
 
@@ -214,11 +215,11 @@ class Reading:
         request["Limit"] = limit
         if as_of:
             admin = self._connection.admin()
-            at = _fixed(admin, as_of)
+            at = plane.fixed(admin, as_of)
             request |= _given(
                 ExpressionAttributeValues=wire_item(values or {}), ExclusiveStartKey=wire_item(start or {})
             )
-            answer = plane.read_past(admin, operation, request, at)
+            answer = past.read(admin, operation, request, at)
             items, following = answer["Items"], answer.get("LastEvaluatedKey")
         else:
             request |= _given(
@@ -309,10 +310,3 @@ class Reading:
 def _given(**members: Any) -> Json:
     """The members of a request that have a value."""
     return {name: value for name, value in members.items() if value}
-
-
-def _fixed(admin: Any, as_of: str) -> str:
-    try:
-        return plane.fixed(admin, as_of)
-    except ValueError as error:
-        raise ToolError(str(error)) from error
