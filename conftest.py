@@ -91,6 +91,13 @@ def umask() -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.fixture(autouse=True)
+def default_session() -> Iterator[None]:
+    """boto3's default session keeps the credentials that it has found: none sees those of another test."""
+    yield
+    boto3.DEFAULT_SESSION = None
+
+
 def pytest_collection_finish() -> None:
     collecting.freeze_the_tests()
 

@@ -50,7 +50,6 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
 def names(client: Any) -> list[str]:

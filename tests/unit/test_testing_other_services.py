@@ -50,7 +50,6 @@ def developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "credentials").write_text(CREDENTIALS)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
     def send(self: object, request: Any) -> None:
         raise LeftThisMachine(request.url, request.headers.get("Authorization"))

@@ -67,6 +67,5 @@ def test_a_block_of_an_endpoint_answers_the_searches_of_its_tables(by_arn: bool)
 def test_a_block_of_an_accounts_endpoint_answers_its_searches(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("ACCOUNT_ID", "123456789012"), ("ACCESS_KEY_ID", "a"), ("SECRET_ACCESS_KEY", "b")):
         monkeypatch.setenv(f"AWS_{name}", value)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # one of an earlier test knows no account
     with hashrange.local(endpoint_url=OF_ACCOUNT):
         assert nearest(client_of()) == CAT

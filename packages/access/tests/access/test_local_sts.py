@@ -23,7 +23,6 @@ def _stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials that work, and no network."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIADEVELOPER")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
     def send(self: object, request: Any) -> None:
         raise LeftThisMachine(request.url)
