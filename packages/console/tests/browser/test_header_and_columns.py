@@ -3,6 +3,7 @@ missing."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
@@ -105,6 +106,22 @@ def test_fields_for_moments_take_the_times_that_are_shown(browsers: Browsers) ->
             assert parse_qs(urlsplit(page.url).query)["at"] == [moment]
         page.goto(f"{admin.url}/console/t/orders?at=2026-01-31T18:45:00.000Z")
         assert page.get_by_label("As of (UTC+5:30)").input_value() == "2026-02-01 00:15:00.000"
+
+
+def test_versions_are_chosen_by_the_times_that_are_shown(browsers: Browsers) -> None:
+    with console() as (database, admin), browsers.page(admin, timezone_id="Asia/Kolkata") as page:
+        database.execute("PutItem", {"TableName": "orders", "Item": {**KEY, "size": {"N": "1"}}})
+        page.goto(admin.url + PLACE + "&view=history")
+        page.get_by_label("Settings").press("Enter")
+        with page.expect_navigation():
+            page.get_by_label("local").check()
+        page.locator("summary", has_text="Compare two versions").click()
+        chosen = page.locator("select[name=before]")
+        moment = datetime.fromisoformat(chosen.input_value())
+        here = moment.astimezone(timezone(timedelta(hours=5, minutes=30))).strftime("%Y-%m-%d %H:%M:%S")
+        assert chosen.locator("option:checked").inner_text().startswith(here)
+        page.get_by_role("button", name="Compare").click()
+        page.get_by_role("region", name="Difference").get_by_role("columnheader", name=here).wait_for()
 
 
 def test_columns_of_the_shown_page_are_sorted(browsers: Browsers) -> None:

@@ -112,8 +112,7 @@ def rows_of(page: str) -> list[tuple[str, str]]:
     """The attributes of the builder's conditions, and their types."""
     names = re.findall(r'name="attr" value="([^"]*)"', page)
     kinds = [
-        re.findall(r"<option selected>(\w+)", part)[0]
-        for part in page.split('<label class="type">')[1:]
+        re.findall(r"<option selected>(\w+)", part)[0] for part in page.split('<label class="type">')[1:]
     ]
     return list(zip(names, kinds, strict=True))
 
@@ -147,8 +146,8 @@ def test_a_form_of_an_item_offers_the_keys_of_indexes(games: Database, browser: 
         ("league", "S"), ("region", "S"), ("year", "N"), ("round", "S"), ("score", "N"),
     ]  # fmt: skip
     page = edited(browser, "new")
-    assert "data-adds=\"league\"" in page
-    assert "data-adds=\"region\"" not in page
+    assert 'data-adds="league"' in page
+    assert 'data-adds="region"' not in page
     assert "data-adds" not in edited(browser, "1")
 
 

@@ -163,7 +163,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 @settings(max_examples=40)
 @given(name=texts.filter(bool), value=texts)
 def test_any_name_and_value_is_escaped(name: str, value: str) -> None:
-    hostile = name + '"><script>alert(1)</script>\'' + name
+    hostile = name + "\"><script>alert(1)</script>'" + name
     item = {**KEY, hostile: {"S": value + "</textarea><img src=x onerror=y>"}}
     environment = looks.environment()
     macros: Any = environment.get_template("parts.html").module

@@ -96,9 +96,7 @@ def test_wrong_requests_and_statements_are_recorded_as_far_as_they_are_known(
     assert {line.split()[0] for line in rows(browser)} >= {"Query", "ExecuteStatement"}
 
 
-def test_what_is_kept_is_bounded(
-    orders: Database, browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_kept_is_bounded(orders: Database, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "USES_MAX", 15)
     record(browser)
     for number in range(40):

@@ -122,17 +122,18 @@ function meant(text) {
 
 if (main) {
   const show = (part) => {
-    const moment = new Date(part.dateTime);
+    const at = part.dateTime ?? part.value;
+    const moment = new Date(at);
     const text = part.textContent.trim();
     const rest = /\.\d+/.exec(text)?.[0] ?? "";
     const seconds = /^\d\d:\d\d$/.test(text) ? -3 : undefined;
     const time = timeOf(moment).slice(0, seconds) + rest;
     part.textContent = /^\d\d:/.test(text) ? time : `${dayOf(moment)} ${time}`;
-    part.title = `${part.dateTime} (${zone(moment)} here)`;
+    part.title = `${at} (${zone(moment)} here)`;
     part.dataset.shown = "";
   };
   const showAll = () => {
-    for (const part of main.querySelectorAll("time[datetime]:not([data-shown])")) show(part);
+    for (const part of main.querySelectorAll("time[datetime]:not([data-shown]), option[data-at]:not([data-shown])")) show(part);
     for (const part of main.querySelectorAll("[data-zone]")) if (part.textContent === "UTC") part.textContent = zone(new Date());
   };
   showAll();
