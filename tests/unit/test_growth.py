@@ -127,10 +127,13 @@ def counted() -> Counter[str]:
     counts: Counter[str] = Counter()
     for kind, number in Counter(map(type, objects)).items():
         counts[f"{kind.__module__}.{kind.__qualname__}"] += number
-    containers = {id(one): one for one in OLD} | containers_of(objects)
-    for one in containers.values():
+    for one in containers(objects).values():
         counts[f"entries of {type(one).__name__}"] += len(one)
     return counts
+
+
+def containers(objects: list[Any]) -> dict[int, Any]:
+    return {id(one): one for one in OLD} | containers_of(objects)
 
 
 def containers_of(objects: list[Any]) -> dict[int, Any]:
@@ -138,9 +141,14 @@ def containers_of(objects: list[Any]) -> dict[int, Any]:
     return {id(one): one for one in gc.get_referents(*objects) if isinstance(one, (dict, list, set))}
 
 
-def grown(before: Counter[str]) -> dict[str, int]:
-    """How many more there are of what grew with the rounds."""
-    return {name: count for name, count in (counted() - before).items() if count > SLACK}
+def grown(before: Counter[str], lengths: dict[int, int]) -> dict[str, int]:
+    """How many more there are of what grew with the rounds, and which containers have grown."""
+    found = {name: count for name, count in (counted() - before).items() if count > SLACK}
+    if any(name.startswith("entries") for name in found):
+        for number, one in containers(gc.get_objects()).items():
+            if (more := len(one) - lengths.get(number, len(one))) > 0:
+                found[f"{type(one).__name__} of {len(one)}, at the end {list(one)[-1]!r:.200}"] = more
+    return found
 
 
 def test_deleted_things_leave_nothing_behind(world: World) -> None:
@@ -148,12 +156,13 @@ def test_deleted_things_leave_nothing_behind(world: World) -> None:
         world.round()
         world.rest()
         before = counted()  # the first count itself fills caches of Python's
+    lengths = {number: len(one) for number, one in containers(gc.get_objects()).items()}
     for _ in range(ROUNDS):
         world.round()
     world.rest()
     # The embedded engine keeps the last stamps of up to 10,000 logs: each round has the log of one stream.
     before["entries of dict"] += ROUNDS if isinstance(world.database.engine, EmbeddedEngine) else 0
-    assert grown(before) == {}
+    assert grown(before, lengths) == {}
 
 
 def test_a_sweep_takes_no_memory_for_what_is_over(tmp_path: Path) -> None:
@@ -200,4 +209,4 @@ def test_nothing_stays_of_a_database_that_was_closed() -> None:
         before = counted()
     for _ in range(ROUNDS):
         play()
-    assert grown(before) == {}
+    assert grown(before, {}) == {}
