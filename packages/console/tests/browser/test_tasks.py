@@ -47,6 +47,8 @@ class Hand:
         self.clicks += 1
 
     def type(self, text: str, *keys: str) -> None:
+        """Type into the field that has the focus: a new page gives it after the page has loaded."""
+        self.page.locator("input:focus, textarea:focus").wait_for()
         self.page.keyboard.insert_text(text)
         for key in keys:
             self.page.keyboard.press(key)
