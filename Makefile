@@ -266,7 +266,7 @@ $(VENV)/floors/.installed: pyproject.toml $(VENV)/.develop
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))'; then \
 	    $(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(@D) && \
 	    $(BIN)/uv pip install --quiet --python $(@D)/bin/python --resolution lowest-direct --editable \
-	        '.[access,approximate,client,kinesis,s3,testing,vectors,zstd]' 'hypothesis>=6.100' 'pytest-xdist>=3.6' 'trustme>=1.2'; \
+	        '.[access,approximate,client,kinesis,s3,testing,vectors,zstd]' 'hypothesis>=6.151' 'pytest-xdist>=3.6' 'trustme>=1.2'; \
 	else \
 	    echo "The lowest versions are tried on Python 3.11 only"; \
 	fi
