@@ -141,6 +141,6 @@ def test_a_slider_goes_over_the_versions_of_an_item(old: tuple[Database, Browser
     key = "%7B%22pk%22:%7B%22S%22:%22b%22%7D,%22sk%22:%7B%22N%22:%221%22%7D%7D"
     _, page = browser.ask(f"/console/t/orders/item?key={key}&view=history")
     assert 'min="1767225600.000" max="1767226200.000"' in page
-    assert page.count("<option value=") == 3
+    assert page.count('"></option>') == 3
     assert "as of" in said(browser.ask(f"/console/t/orders/item?key={key}&at=1767225700.250")[1])
     assert 'type="range"' in browser.ask(ITEM + "&view=history")[1]
