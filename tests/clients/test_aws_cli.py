@@ -152,9 +152,9 @@ def test_an_import(
         "--input-format", "CSV", "--table-creation-parameters", json.dumps(parameters),
         "--query", "ImportTableDescription.ImportArn", "--output", "text",
     ).stdout.strip()  # fmt: skip
+    # (the command would look again after 20 seconds only)
+    http_client.get_waiter("import_completed").wait(ImportArn=arn, WaiterConfig={"Delay": 1})
     aws("dynamodb", "wait", "table-exists", "--table-name", music)
-    waited = http_client.get_waiter("import_completed")
-    waited.wait(ImportArn=arn, WaiterConfig={"Delay": 1})
     shown = json.loads(aws("dynamodb", "describe-import", "--import-arn", arn).stdout)
     assert shown["ImportTableDescription"]["ImportStatus"] == "COMPLETED"
     item = aws("dynamodb", "scan", "--table-name", music, "--query", "Items[0].title.S", "--output", "text")
@@ -211,6 +211,7 @@ def test_a_backup(aws: Aws, http_client: DynamoDBClient, name_table: Callable[..
         if summary["BackupStatus"] == "AVAILABLE":
             break
     aws("dynamodb", "restore-table-from-backup", "--target-table-name", restored, "--backup-arn", arn)
+    http_client.get_waiter("table_exists").wait(TableName=restored, WaiterConfig={"Delay": 1})
     aws("dynamodb", "wait", "table-exists", "--table-name", restored)
     found = json.loads(aws("dynamodb", "scan", "--table-name", restored).stdout)
     assert found["Items"] == [{"Artist": {"S": "Acme Band"}}]
