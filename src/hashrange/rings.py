@@ -354,7 +354,7 @@ class Home:
     paths: tuple[str, ...] = ()
 
 
-_WITH_THE_SERVER: Final = "install the package of Hashrange again, which has it"
+_WITH_THE_SERVER: Final = "install the package hashrange again, which has it"
 _MCP: Final = "install the package hashrange-mcp (packages/mcp in a checkout)"
 _SQL: Final = "install the package hashrange-sql (packages/sql in a checkout)"
 _POSTGRES: Final = "install the package hashrange-postgres (packages/postgres in a checkout)"
@@ -513,7 +513,7 @@ class Rings:
 
     def why_missing(self, name: str) -> str:
         """Why the ring `name`, or a part of it, is not there, and what to do, for users."""
-        called = f"the {name} of Hashrange" if name in HOMES else f"the ring {name}"
+        called = f"the ring {name}"
         brings = HOMES[name].brings if name in HOMES else f"install the package of {name} again"
         why = self.troubles().get(name)
         lacks = f"cannot be loaded ({why})" if why else "is not installed"

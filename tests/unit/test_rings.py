@@ -87,7 +87,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("ring", HOMES)
 def test_what_a_missing_ring_brings_is_told(ring: str, alone: None) -> None:
     home = HOMES[ring]
-    why = re.escape(f"the {ring} of Hashrange is not installed; {home.brings}.")
+    why = re.escape(f"the ring {ring} is not installed; {home.brings}.")
     for name in home.commands:
         refused = CliRunner().invoke(main, [name])
         assert refused.exit_code == 2

@@ -309,6 +309,6 @@ def test_paths_of_a_ring_that_is_not_installed_say_what_brings_it(
 ) -> None:
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **named: ())
     with rings_of(tmp_path, monkeypatch), serving() as ask:
-        assert "the lab of Hashrange is not installed; install" in ask("GET", "/console/heat").body
+        assert "the ring lab is not installed; install" in ask("GET", "/console/heat").body
         assert ask("GET", "/console").status == 404
-        assert "the console of Hashrange is not installed; install" in ask("GET", "/console").body
+        assert "the ring console is not installed; install" in ask("GET", "/console").body

@@ -29,7 +29,7 @@ NO_RING = (
     ("without", "says"),
     [
         (NO_DRIVER, "PostgreSQL's driver cannot be loaded"),
-        (NO_RING, "ostgres of Hashrange is not installed; install the package hashrange-postgres"),
+        (NO_RING, "he ring postgres is not installed; install the package hashrange-postgres"),
     ],
     ids=["driver", "ring"],
 )
