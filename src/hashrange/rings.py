@@ -68,8 +68,8 @@ class Ring:
         [access, console, lab, postgres, replication]
     options: the names of these options, for a server that cannot load them: it does not start with one.
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
-    endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab]
-    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab]
+    endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab, sync]
+    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab, sync]
     paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
     metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families.
         [lab, replication]
@@ -374,7 +374,7 @@ HOMES: Final[Mapping[str, Home]] = {
     )),
     "mcp": Home(_MCP, ("mcp",)),
     "sql": Home(_SQL, ("sql",)),
-    "sync": Home(_SYNC, ("sync",)),
+    "sync": Home(_SYNC, ("sync",), (), ("/v1/sync", "/console/sync")),
     "templates": Home(_WITH_THE_SERVER),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),
     "postgres": Home(_POSTGRES, (), (

@@ -112,7 +112,9 @@ def test_rings_import_each_other_only_for_pages_and_for_the_tools_of_agents() ->
         for other in re.findall(r"^\s*(?:from|import) (hashrange_\w+)", path.read_text("utf-8"), re.M):
             if other != own:
                 found.add((path.relative_to(ROOT).parts[1:5], other))
-    pages = {((ring, "src", f"hashrange_{ring}", "pages"), "hashrange_console") for ring in ("access", "lab")}
+    pages = {
+        ((ring, "src", f"hashrange_{ring}", "pages"), "hashrange_console") for ring in ("access", "lab", "sync")
+    }
     # (what the console, the lab and access know, agents may ask for, and a SELECT of the entities)
     tools = {
         (("mcp", "src", "hashrange_mcp", folder), f"hashrange_{ring}")
@@ -127,8 +129,9 @@ def test_rings_import_each_other_only_for_pages_and_for_the_tools_of_agents() ->
 
 
 def test_every_file_of_a_page_is_in_the_wheel() -> None:
-    text = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for package, patterns in text["tool"]["setuptools"]["package-data"].items():
-        for folder in ROOT.glob(f"packages/*/src/{package}"):
-            files = {path for path in folder.rglob("*") if path.suffix in (".html", ".css", ".js")}
-            assert files <= {path for pattern in patterns for path in folder.glob(pattern)}, package
+    for project in (ROOT / "pyproject.toml", *ROOT.glob("packages/*/pyproject.toml")):
+        text = tomllib.loads(project.read_text(encoding="utf-8"))
+        for package, patterns in text["tool"]["setuptools"].get("package-data", {}).items():
+            for folder in ROOT.glob(f"packages/*/src/{package}"):
+                files = {path for path in folder.rglob("*") if path.suffix in (".html", ".css", ".js")}
+                assert files <= {path for pattern in patterns for path in folder.glob(pattern)}, package

@@ -13,6 +13,8 @@
     sides      a table behind the public API
     stored     what a pair keeps, in tables of the edge
     work       making items equal, recovering, sweeping, verifying
+    served     what the server of the edge tells about its pairs
+    pages      the page of the console
     commands   `hashrange sync`
     ring       what sync adds to Hashrange
 
@@ -36,11 +38,11 @@ __all__ = [
     "Conflict",
     "Filter",
     "Pair",
+    "PairStatus",
     "Place",
     "Prefix",
     "Settings",
     "SettingsError",
-    "Status",
     "Sync",
     "SyncError",
     "Unavailable",
@@ -53,11 +55,11 @@ _MODULES = {
     "Conflict": "hashrange_sync.stored.conflicts",
     "Filter": "hashrange_sync.settings",
     "Pair": "hashrange_sync.settings",
+    "PairStatus": "hashrange_sync.stored.status",
     "Place": "hashrange_sync.settings",
     "Prefix": "hashrange_sync.settings",
     "Settings": "hashrange_sync.settings",
     "SettingsError": "hashrange_sync.errors",
-    "Status": "hashrange_sync.pair",
     "Sync": "hashrange_sync.sync",
     "SyncError": "hashrange_sync.errors",
     "Unavailable": "hashrange_sync.errors",
@@ -68,9 +70,9 @@ _MODULES = {
 if TYPE_CHECKING:
     from hashrange.cli.remote.clients import Clients, connect
     from hashrange_sync.errors import SettingsError, SyncError, Unavailable
-    from hashrange_sync.pair import Status
     from hashrange_sync.settings import Filter, Pair, Place, Prefix, Settings, load
     from hashrange_sync.stored.conflicts import Conflict
+    from hashrange_sync.stored.status import PairStatus
     from hashrange_sync.sync import Sync
 else:
 

@@ -7,6 +7,7 @@ compared as decimals of up to 38 digits, never as floats. An item that is not th
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from decimal import Context, Decimal
 from hashlib import blake2b
@@ -84,3 +85,14 @@ def change_digest(before: Item | None, after: Item | None) -> bytes:
 def size(item: Any) -> int:
     """About the bytes of an item, or of a part of a request."""
     return len(_encode(item))
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON: bytes as Base64, as in DynamoDB's JSON."""
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {name: plain(member) for name, member in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain(member) for member in value]
+    return value

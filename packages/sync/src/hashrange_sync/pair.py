@@ -33,39 +33,18 @@ from hashrange_sync.sides.pace import Pace
 from hashrange_sync.sides.reading import items_of, pieces
 from hashrange_sync.sides.streams import Follower, Page
 from hashrange_sync.stored.conflicts import Conflict, ConflictLog
+from hashrange_sync.stored.status import SECONDS, PairStatus, Progress
 from hashrange_sync.stored.table import KEY, StateTable
 from hashrange_sync.work.applying import ITEMS_MAX, Applier, Counts, Look
 from hashrange_sync.work.recovering import recover
-from hashrange_sync.work.sweeping import FIRST, Progress, Sweep
+from hashrange_sync.work.sweeping import FIRST, Sweep
 from hashrange_sync.work.verifying import Comparison, verify
 
 _log = logging.getLogger("hashrange_sync")
 
 GAP: Final = "comparison after a gap"
-_STATUS_SECONDS: Final = 5.0
 _UNKNOWN_MAX: Final = 3
 _FORGOTTEN_MAX: Final = 5
-
-
-class Status(msgspec.Struct, kw_only=True):
-    """What is known of a pair. Times are in epoch seconds, `lag` in seconds; `sweep` is the walk under
-    way."""
-
-    name: str
-    state: str = "not begun"
-    at: float = 0.0
-    lag: float = 0.0
-    to_cloud: int = 0
-    to_edge: int = 0
-    conflicts: int = 0
-    records: int = 0
-    gaps: int = 0
-    throttled: int = 0
-    units: float = 0.0
-    sweep: Progress | None = None
-    differences: list[str] = []
-    error: str = ""
-    error_at: float = 0.0
 
 
 class _Session:
@@ -93,7 +72,17 @@ class Pair:
     ) -> None:
         self.settings = settings
         self.counts = Counts()
-        self.status = Status(name=settings.title)
+        self._policy = Policy.parse(settings.conflicts)
+        self.status = PairStatus(
+            name=settings.title,
+            cloud_endpoint=cloud.dynamodb.meta.endpoint_url,
+            cloud_table=settings.cloud_name,
+            edge_table=settings.edge_name,
+            direction=settings.direction,
+            policy=str(self._policy),
+            attributes=settings.attributes,
+            withhold=[*settings.withhold, *([settings.mark] if settings.mark else [])],
+        )
         self._clock = clock
         self._wait = wait
         self._pool = pool
@@ -104,10 +93,10 @@ class Pair:
         }
         self.state = StateTable(self.sides["edge"], settings.state_table)
         self.log = ConflictLog(self.sides["edge"], settings.conflict_table)
-        self._policy = Policy.parse(settings.conflicts)
         self._resolve = resolver(self._policy)
         self._session: _Session | None = None
-        self._written = Status(name="")
+        self._written = PairStatus(name="")
+        self._lag = 0.0
         ways: dict[str, list[SideName]] = {"down": ["cloud"], "up": ["edge"], "both": ["cloud", "edge"]}
         self._followed = ways[settings.direction]
 
@@ -255,6 +244,8 @@ class Pair:
                     raise SyncError(f"{self.settings.title}: {text}") from error
             raise
         self.status.state = "sweeping" if self._session and self._session.sweep else "in step"
+        if not more and self.status.state == "in step":
+            self.status.in_step_at = self._clock.now()
         self._show(force=False)
         return more
 
@@ -275,7 +266,7 @@ class Pair:
         if self._session is None:
             self._session = self._open()
         session = self._session
-        more = False
+        more, self._lag = False, 0.0
         try:
             for name, follower in session.followers.items():
                 if follower.has_ended and self.tables()[name].stream != follower.arn:
@@ -291,6 +282,7 @@ class Pair:
             self._note_sweep(name, GAP, 0)
             self._session = None
             return True
+        self.status.lag = self._lag
         if session.sweep is not None:
             if not session.sweep.step():
                 session.sweep = None
@@ -310,11 +302,12 @@ class Pair:
             applier.apply(part, members if number + 1 == len(parts) else ())
         follower.advance(page, gone)
         self.counts.records += len(page.records)
-        self.status.lag = max(0.0, self._clock.now() - page.records[-1].at) if page.records else 0.0
+        if page.records:
+            self._lag = max(self._lag, self._clock.now() - page.records[-1].at)
 
     # -- Status -----------------------------------------------------------------------------------------
 
-    def current(self) -> Status:
+    def current(self) -> PairStatus:
         """The status of this process."""
         status = self.status
         status.at = self._clock.now()
@@ -326,25 +319,32 @@ class Pair:
         return status
 
     def _show(self, *, force: bool) -> None:
-        status = self.current()
-        if force or not 0 <= status.at - self._written.at < _STATUS_SECONDS:
-            self.state.write_status(msgspec.json.encode(status).decode())
-            self._written = Status(name="", at=status.at)
+        status, last = self.current(), self._written
+        seconds = status.at - last.at
+        if not force and 0 <= seconds < SECONDS:
+            return
+        if last.at and seconds >= 1:
+            status.to_cloud_rate = (status.to_cloud - last.to_cloud) / seconds
+            status.to_edge_rate = (status.to_edge - last.to_edge) / seconds
+        self.state.write_status(msgspec.json.encode(status).decode())
+        self._written = msgspec.structs.replace(status)
 
-    def show_error(self) -> None:
-        """Store the last error for `hashrange sync status`, if the edge can be reached."""
+    def show_error(self, *, again: bool = False) -> None:
+        """Store the last error for `hashrange sync status`, if the edge can be reached. `again`: the error was
+        stored before, and the process still runs."""
         try:
-            self._show(force=True)
+            self._show(force=not again)
         except (SyncError, *SERVICE_ERRORS) as error:
-            _log.warning("the status cannot be stored", extra={"fields": {"error": str(error)}})
+            if not again:
+                _log.warning("the status cannot be stored", extra={"fields": {"error": str(error)}})
 
-    def stored_status(self) -> Status:
+    def stored_status(self) -> PairStatus:
         """What the last process has stored. Raises `SyncError`."""
         try:
             text = self.state.status()
         except Missing:
             text = ""
-        return msgspec.json.decode(text, type=Status) if text else Status(name=self.settings.title)
+        return msgspec.json.decode(text, type=PairStatus) if text else PairStatus(name=self.settings.title)
 
     # -- For people -------------------------------------------------------------------------------------
 
@@ -377,8 +377,8 @@ class Pair:
             side.call("delete_item", TableName=side.table, Key=conflict.key)
         else:
             mark = digest(conflict.key)
-            own = scope.own(items_of(side, side.table, {mark: conflict.key}).get(mark))
-            side.call("put_item", TableName=side.table, Item={**own, **item})
+            held = items_of(side, side.table, {mark: conflict.key}).get(mark)
+            side.call("put_item", TableName=side.table, Item={**scope.own(held), **item})
         return name
 
     # -- Beginning again ---------------------------------------------------------------------------------

@@ -12,4 +12,7 @@ RING: Final = Ring(
     commands={
         "sync": Command("Keep tables equal with those of the cloud.", "hashrange_sync.commands.sync:command"),
     },
+    endpoints="hashrange_sync.served.admin:ENDPOINTS",
+    pages="hashrange_sync.pages:PAGES",
+    paths=("/v1/sync", "/console/sync"),
 )

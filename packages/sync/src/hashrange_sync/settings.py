@@ -18,6 +18,8 @@ import msgspec
 from hashrange_sync.errors import SettingsError
 
 Direction = Literal["down", "up", "both"]
+STATE_PREFIX: Final = "hashrange-sync."
+"""How the names of all tables begin that have states and conflicts."""
 _NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{3,200}")
 _POLICIES: Final = "cloud, edge, newest: ATTRIBUTE, merge: MODULE:FUNCTION, or add: ATTRIBUTE, ATTRIBUTE"
 
@@ -94,12 +96,12 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     @property
     def state_table(self) -> str:
         """The table of the edge that has what both sides agreed on."""
-        return f"hashrange-sync.{self.title}"
+        return f"{STATE_PREFIX}{self.title}"
 
     @property
     def conflict_table(self) -> str:
         """The table of the edge that has what lost."""
-        return f"hashrange-sync.{self.title}.conflicts"
+        return f"{self.state_table}.conflicts"
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -117,6 +119,9 @@ class Policy(msgspec.Struct, frozen=True):
 
     kind: Literal["cloud", "edge", "newest", "merge", "add"]
     names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {', '.join(self.names)}" if self.names else self.kind
 
     @property
     def needs_base(self) -> bool:

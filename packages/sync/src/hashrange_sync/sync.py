@@ -19,9 +19,10 @@ from typing import Final
 from hashrange.cli.remote.clients import Clients, connect
 from hashrange.clock import Clock, SystemClock
 from hashrange_sync.errors import Denied, OutcomeUnknown, SettingsError, Superseded, SyncError, Unavailable
-from hashrange_sync.pair import Pair, Status
+from hashrange_sync.pair import Pair
 from hashrange_sync.settings import Place, Settings, checked
 from hashrange_sync.stored.conflicts import Conflict
+from hashrange_sync.stored.status import PairStatus
 
 _log = logging.getLogger("hashrange_sync")
 
@@ -104,7 +105,7 @@ class Sync:
                 return pair, pair.log.find(name)
         raise SyncError(f"There is no conflict {name}; `hashrange sync conflicts list` shows all.")
 
-    def once(self) -> list[Status]:
+    def once(self) -> list[PairStatus]:
         """Make all pairs equal. Raises the first `SyncError`, after all pairs had their turn."""
         first: SyncError | None = None
         for pair in self.pairs:
@@ -142,11 +143,11 @@ class Sync:
             except Superseded:
                 raise
             except SyncError as error:
-                if str(error) != last:
-                    last = str(error)
+                again, last = str(error) == last, str(error)
+                if not again:
                     fields = {"pair": pair.settings.title, "error": last}
                     _log.warning("the pair cannot go on", extra={"fields": fields})
-                    pair.show_error()
+                pair.show_error(again=again)
                 passing = isinstance(error, Unavailable) and not isinstance(error, Denied)
                 pause = min(_PAUSE_SECONDS_MAX, 0.1 * 2**failures) if passing else _STOPPED_SECONDS
                 pause = _PAUSE_SECONDS_MAX if isinstance(error, Denied) else pause

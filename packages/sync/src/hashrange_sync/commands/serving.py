@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
 from hashrange.server.metrics import CONTENT_TYPE, Family, lines_of
-from hashrange_sync.pair import Status
+from hashrange_sync.stored.status import PairStatus
 from hashrange_sync.sync import Sync
 
 _FAMILIES: Final = (
@@ -23,7 +23,7 @@ _FAMILIES: Final = (
 )
 
 
-def text_of(statuses: list[Status]) -> str:
+def text_of(statuses: list[PairStatus]) -> str:
     """All metrics of pairs."""
     families: list[Family] = [
         (

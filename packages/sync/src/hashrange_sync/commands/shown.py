@@ -1,30 +1,17 @@
-"""Statuses, conflicts and comparisons, as lines for people and documents for programs."""
+"""PairStatuses, conflicts and comparisons, as lines for people and documents for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
 from hashrange.clock import show_moment
-from hashrange_sync.items import Item
-from hashrange_sync.pair import Status
+from hashrange_sync.items import Item, plain
 from hashrange_sync.stored.conflicts import Conflict
+from hashrange_sync.stored.status import PairStatus
 from hashrange_sync.work.verifying import Comparison
-
-
-def plain(value: Any) -> Any:
-    """A value for JSON: bytes as Base64 does in DynamoDB's JSON."""
-    if isinstance(value, bytes):
-        from base64 import b64encode
-
-        return b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return {name: plain(member) for name, member in value.items()}
-    if isinstance(value, list | tuple | set):
-        return [plain(member) for member in value]
-    return value
 
 
 def text_of(item: Item | None) -> str:
@@ -32,7 +19,7 @@ def text_of(item: Item | None) -> str:
     return "none" if item is None else orjson.dumps(plain(item)).decode()
 
 
-def status_lines(status: Status) -> Iterator[str]:
+def status_lines(status: PairStatus) -> Iterator[str]:
     """A status for people."""
     at = show_moment(status.at) if status.at else "never"
     yield f"{status.name}: {status.state}, {at}, {status.lag:.1f} s behind"

@@ -10,16 +10,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from hashrange_sync.deciding import SideName
 from hashrange_sync.errors import SyncError
 from hashrange_sync.items import Item, digest
-from hashrange_sync.sides.calls import Side
+
+if TYPE_CHECKING:
+    from hashrange_sync.sides.calls import Side
 
 _PIECE_BYTES: Final = 300_000
+ENTRIES: Final = {
+    "FilterExpression": "part = :entry",
+    "ExpressionAttributeValues": {":entry": {"S": "entry"}},
+}
+"""The parameters of a scan for the entries without their images."""
 CONFLICT: Final = "conflict"
 OVERWRITTEN: Final = "overwritten"
 """Somebody changed an item in the moment in which the other side's change was written over it."""
@@ -80,12 +87,11 @@ class ConflictLog:
     def entries(self) -> list[Conflict]:
         """All conflicts without their images, the newest first."""
         found = [
-            _conflict(item)
+            conflict_of(item)
             for item in self._edge.items(
                 self.name,
                 "scan",
-                FilterExpression="part = :entry",
-                ExpressionAttributeValues={":entry": {"S": "entry"}},
+                **ENTRIES,
             )
         ]
         return sorted(found, key=lambda one: (-one.at, one.id))
@@ -103,11 +109,12 @@ class ConflictLog:
         }
         if "entry" not in parts:
             raise SyncError(f"There is no conflict {name}; `hashrange sync conflicts list` shows all.")
-        images = {side: _image(parts, side) for side in ("cloud", "edge")}
-        return _conflict(parts["entry"], **images)
+        images = {side: image_of(parts, side) for side in ("cloud", "edge")}
+        return conflict_of(parts["entry"], **images)
 
 
-def _image(parts: dict[str, dict[str, Any]], side: str) -> Item | None:
+def image_of(parts: dict[str, dict[str, Any]], side: str) -> Item | None:
+    """The image of a side, of the items of a conflict by their parts."""
     packed, number = b"", 0
     while (piece := parts.get(f"{side}#{number}")) is not None:
         packed += bytes(piece["bytes"]["B"])
@@ -115,7 +122,8 @@ def _image(parts: dict[str, dict[str, Any]], side: str) -> Item | None:
     return msgspec.msgpack.decode(packed) if packed else None
 
 
-def _conflict(entry: dict[str, Any], **images: Any) -> Conflict:
+def conflict_of(entry: dict[str, Any], **images: Any) -> Conflict:
+    """The conflict of an item `entry`, with its images if they are at hand."""
     return Conflict(
         entry["id"]["S"],
         float(entry["at"]["N"]),

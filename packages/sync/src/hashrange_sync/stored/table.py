@@ -30,6 +30,7 @@ from hashrange_sync.sides.reading import items_of
 from hashrange_sync.sides.streams import Position
 from hashrange_sync.stored import journal
 from hashrange_sync.stored.journal import Entry
+from hashrange_sync.stored.status import KEY as STATUS
 
 Member = dict[str, Any]
 """A member of a transaction."""
@@ -242,7 +243,7 @@ class StateTable:
 
     def write_status(self, text: str) -> None:
         """Store what `hashrange sync status` shows, unless another process has taken over."""
-        self._edge.call("put_item", TableName=self.name, Item={**_at("status"), "text": {"S": text}})
+        self._edge.call("put_item", TableName=self.name, Item={**STATUS, "text": {"S": text}})
 
     def status(self) -> str:
         """What `write_status` has stored."""

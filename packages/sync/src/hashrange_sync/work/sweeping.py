@@ -13,28 +13,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from hashrange_sync.deciding import SideName
 from hashrange_sync.items import digest
 from hashrange_sync.sides.calls import Side
 from hashrange_sync.sides.reading import pieces, scan_page
+from hashrange_sync.stored.status import Progress
 from hashrange_sync.stored.table import StateTable
 from hashrange_sync.work.applying import ITEMS_MAX, Applier, Look
 
 _RANGES: Final = 4096
 _PAGE_ITEMS: Final = 500
 FIRST: Final = "first copy"
-
-
-class Progress(msgspec.Struct):
-    """How far a walk has come: why it began and when (epoch seconds), and the items that were scanned of
-    about so many."""
-
-    reason: str
-    began: float
-    items: int = 0
-    total: int = 0
 
 
 class Sums:
