@@ -9,11 +9,12 @@ DATA_DIR ?= data
 export DATA_DIR ENDPOINT PORT
 export PYTHONPATH := $(ROOT)/examples:$(CURDIR):$(PYTHONPATH)
 
-run: NEEDS = hashrange, hashrange_patterns, boto3
+# ALSO: what an example needs beside the others.
+run: NEEDS = hashrange, hashrange_patterns, boto3$(ALSO:%=, %)
 run: environment
 	$(PYTHON) app.py
 
-test: NEEDS = hashrange, hashrange_patterns, boto3, mypy, pytest
+test: NEEDS = hashrange, hashrange_patterns, boto3, mypy, pytest$(ALSO:%=, %)
 test: environment
 	cd $(ROOT) && MYPYPATH=examples:examples/$(NAME) $(PYTHON) -m mypy examples/*.py examples/$(NAME)/*.py
 	cd $(ROOT) && $(PYTHON) -m pytest -q examples/$(NAME)

@@ -24,6 +24,9 @@ from hashrange.database import Database
 from hashrange.server.admin.application import Endpoint, Problem, described, description
 from hashrange.server.admin.port import Subject
 from hashrange.storage.memory import MemoryEngine
+from hashrange_sync import PairStatus
+from hashrange_sync.stored.status import KEY as STATUS
+from hashrange_sync.stored.status import Progress
 from serving import serving
 from worlds import table_of
 
@@ -210,6 +213,18 @@ def fill(world: World) -> str:
     return str(made["ImportTableDescription"]["ImportArn"]).rpartition("/")[2]
 
 
+def keep_in_step(client: Any) -> None:
+    """Store what a sync stores of a pair, with a conflict."""
+    for name in ("hashrange-sync.orders", "hashrange-sync.orders.conflicts"):
+        client.create_table(**table_of(name, "id, part"))
+    status = PairStatus(name="orders", sweep=Progress("first copy", 1.0))
+    text = {"S": msgspec.json.encode(status).decode()}
+    client.put_item(TableName="hashrange-sync.orders", Item={**STATUS, "text": text})
+    entry = {"at": {"N": "1"}, "kind": {"S": "conflict"}, "winner": {"S": "cloud"}, "key": {"M": KEY}}
+    place = {"id": {"S": "1"}, "part": {"S": "entry"}}
+    client.put_item(TableName="hashrange-sync.orders.conflicts", Item={**place, **entry})
+
+
 def test_what_a_server_answers_fits_the_declared_shapes(world: World, tmp_path: Path) -> None:
     ask, client = world.ask, world.client
     import_id = fill(world)
@@ -261,6 +276,10 @@ def test_what_a_server_answers_fits_the_declared_shapes(world: World, tmp_path: 
     ask("GET /v1/tables")
     ask("POST /v1/checkpoints", {})
     ask("POST /v1/console-link", {})
+
+    keep_in_step(client)
+    assert ask("GET /v1/sync").pairs[0].name == "orders"
+    assert ask("GET /v1/sync/{pair}/conflicts", pair="orders").count == 1
 
     key = ask("POST /v1/access-keys", {"user": "alice", "account": "123456789012"}).id
     ask("GET /v1/access-keys")

@@ -83,12 +83,12 @@ def test_the_image_is_built_of_what_it_copies_and_of_nothing_else() -> None:
     ("target", "has", "installs"),
     [
         ("test", ("hashrange", "hashrange_patterns", "boto3"), True),  # as after `make serve`
-        ("test", ("hashrange", "hashrange_patterns", "boto3", "mypy", "pytest"), False),
-        ("run", ("hashrange", "hashrange_patterns", "boto3"), False),
+        ("test", ("hashrange", "hashrange_patterns", "hashrange_sync", "boto3", "mypy", "pytest"), False),
+        ("run", ("hashrange", "hashrange_patterns", "hashrange_sync", "boto3"), False),
         ("run", (), True),
     ],
 )
-@pytest.mark.parametrize("example", ["page-views", "blog-statistics", "news-feed", "quick-photos"])
+@pytest.mark.parametrize("example", ["page-views", "blog-statistics", "news-feed", "quick-photos", "branch-office"])
 def test_an_example_installs_what_it_needs(
     tmp_path: Path, example: str, target: str, has: tuple[str, ...], installs: bool
 ) -> None:

@@ -112,11 +112,12 @@ def test_the_options_of_the_feature_are_those_of_its_script() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
-def test_the_unit_is_sound_and_has_few_rights(tmp_path: Path) -> None:
-    text = (ROOT / "deploy" / "hashrange.service").read_text()
+@pytest.mark.parametrize("name", ["hashrange.service", "hashrange-sync.service"])
+def test_the_unit_is_sound_and_has_few_rights(tmp_path: Path, name: str) -> None:
+    text = (ROOT / "deploy" / name).read_text()
     programs = set(re.findall(r"^Exec\w+=(\S+)", text, re.MULTILINE))
     assert programs == {"/opt/hashrange/bin/hashrange"}
-    unit = tmp_path / "hashrange.service"
+    unit = tmp_path / name
     unit.write_text(text.replace(programs.pop(), "/bin/true"))
     verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
     assert (verified.returncode, verified.stderr) == (0, "")
