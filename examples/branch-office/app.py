@@ -1,4 +1,4 @@
-"""The page and its endpoints, which run in threads, as the clients block; the sync has a thread of its own."""
+"""The page and its endpoints. Endpoints run in threads, as the clients block, and so does the sync."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def make_app(shop: Shop) -> Starlette:
             yield
         thread.join()
 
-    actions = [Route(f"/{work.__name__}", posted(work), methods=["POST"]) for work in (sell, rush, price, line)]
+    actions = [
+        Route(f"/{work.__name__}", posted(work), methods=["POST"]) for work in (sell, rush, price, line)
+    ]
     routes = [Route("/", index), Route("/state", state), *actions]
     return application(routes, {SoldOut: 409}, lifespan=lifespan)
 

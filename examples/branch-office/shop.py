@@ -150,7 +150,10 @@ class Shop:
                 {
                     "id": one.id,
                     "product": one.key["id"]["S"].removeprefix("PRODUCT#"),
-                    **{side: (image or {})["price"]["N"] for side, image in (("head", one.cloud), ("branch", one.edge))},
+                    **{
+                        side: (image or {})["price"]["N"]
+                        for side, image in (("head", one.cloud), ("branch", one.edge))
+                    },
                 }
                 for one in (self.pair.log.find(entry.id) for entry in self.pair.log.entries())
             ],

@@ -54,7 +54,11 @@ def test_a_price_that_both_change_is_in_the_log() -> None:
         shop.line.cut(False)
         shop.sync.once()
         assert head.state() == branch.state()
-        assert {name: of["price"] for name, of in head.state().items()} == {**PRODUCTS, "tea": "3.5", "honey": "6.5"}
+        assert {name: of["price"] for name, of in head.state().items()} == {
+            **PRODUCTS,
+            "tea": "3.5",
+            "honey": "6.5",
+        }
         [conflict] = shop.state()["conflicts"]
         assert (conflict["product"], conflict["head"], conflict["branch"]) == ("tea", "3.5", "2.9")
 
@@ -106,6 +110,11 @@ def test_the_page_shows_an_outage_and_its_end() -> None:
 
 
 def test_bad_input_is_refused_in_words() -> None:
-    posts = {"/sell": ["office", "product"], "/rush": ["office"], "/price": ["office", "product", "price"], "/line": ["cut"]}
+    posts = {
+        "/sell": ["office", "product"],
+        "/rush": ["office"],
+        "/price": ["office", "product", "price"],
+        "/line": ["cut"],
+    }
     with served(HERE) as url:
         assert refused(url, [], posts)

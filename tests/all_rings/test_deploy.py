@@ -88,7 +88,9 @@ def test_the_image_is_built_of_what_it_copies_and_of_nothing_else() -> None:
         ("run", (), True),
     ],
 )
-@pytest.mark.parametrize("example", ["page-views", "blog-statistics", "news-feed", "quick-photos", "branch-office"])
+@pytest.mark.parametrize(
+    "example", ["page-views", "blog-statistics", "news-feed", "quick-photos", "branch-office"]
+)
 def test_an_example_installs_what_it_needs(
     tmp_path: Path, example: str, target: str, has: tuple[str, ...], installs: bool
 ) -> None:

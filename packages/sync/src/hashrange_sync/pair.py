@@ -330,8 +330,8 @@ class Pair:
         self._written = msgspec.structs.replace(status)
 
     def show_error(self, *, again: bool = False) -> None:
-        """Store the last error for `hashrange sync status`, if the edge can be reached. `again`: the error was
-        stored before, and the process still runs."""
+        """Store the last error for `hashrange sync status`, if the edge can be reached. `again`: the error
+        was stored before, and the process still runs."""
         try:
             self._show(force=not again)
         except (SyncError, *SERVICE_ERRORS) as error:

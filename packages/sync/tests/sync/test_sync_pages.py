@@ -208,5 +208,3 @@ def test_an_item_in_several_pieces_is_shown_in_part(edge: Edge) -> None:
     page = edge.browser.ask(PATH)[1]
     assert len(page) < 100_000
     assert "xxx…" in page
-
-

@@ -26,8 +26,9 @@ from hashrange_sync.stored.conflicts import CONFLICT, Conflict
 from hashrange_sync.stored.status import PairStatus
 
 PATH: Final = "/console/sync"
-SILENT_SECONDS: Final = 60.0
-"""After this time without a report the process seems not to run."""
+SILENT_SECONDS: Final = 90.0
+"""After this time without a report the process seems not to run: one that is stopped tries again each
+minute."""
 _CONFLICTS_MAX: Final = 20
 _DIFFERENCES_MAX: Final = 8
 _TEXT_MAX: Final = 20_000

@@ -1,7 +1,7 @@
 """The pairs that are kept in step on the admin plane:
 
-    GET /v1/sync                    their statuses
-    GET /v1/sync/{pair}/conflicts   the newest conflicts of a pair, with both images
+GET /v1/sync                    their statuses
+GET /v1/sync/{pair}/conflicts   the newest conflicts of a pair, with both images
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ConflictsQuery(PairsQuery):
     limit: how many conflicts are answered at most.
     """
 
-    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    limit: Annotated[int, msgspec.Meta(ge=1, le=50)] = 20
 
 
 async def _pairs(request: Request) -> Pairs:

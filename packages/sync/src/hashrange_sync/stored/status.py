@@ -1,4 +1,4 @@
-"""What is known of a pair, as its process stores it and others read it: commands, and the server of the edge."""
+"""What is known of a pair: its process stores it; commands and the server of the edge read it."""
 
 from __future__ import annotations
 
