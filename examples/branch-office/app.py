@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
@@ -53,11 +52,9 @@ def make_app(shop: Shop) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        thread = threading.Thread(target=shop.sync.run)
-        thread.start()
         with shop:
+            shop.start()
             yield
-        thread.join()
 
     actions = [
         Route(f"/{work.__name__}", posted(work), methods=["POST"]) for work in (sell, rush, price, line)

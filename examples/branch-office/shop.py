@@ -120,6 +120,7 @@ class Shop:
         self.line = Line(head.url)
         settings = Settings(pairs=[Pair(table=TABLE, conflicts="add: stock")])
         self._stopping = threading.Event()
+        self._thread = threading.Thread(target=lambda: self.sync.run())
         self.sync = Sync(
             settings,
             cloud=clients(self.line.url),
@@ -130,12 +131,22 @@ class Shop:
         self.pair.align()
         self.sync.once()
 
+    def start(self) -> None:
+        """Keep both offices in step from now on."""
+        self._thread.start()
+
     def __enter__(self) -> Shop:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
+        self.sync.stop()
+        if self._thread.is_alive():
+            self._thread.join()
         self.sync.close()
+        self.line.cut()
+        self.line.shutdown()
+        self.line.server_close()
         self._stack.close()
 
     def state(self) -> dict[str, Any]:
@@ -148,13 +159,14 @@ class Shop:
             "sync": status.state,
             "conflicts": [
                 {
-                    "id": one.id,
                     "product": one.key["id"]["S"].removeprefix("PRODUCT#"),
-                    **{
-                        side: (image or {})["price"]["N"]
-                        for side, image in (("head", one.cloud), ("branch", one.edge))
-                    },
+                    "head": _price(one.cloud),
+                    "branch": _price(one.edge),
                 }
                 for one in (self.pair.log.find(entry.id) for entry in self.pair.log.entries())
             ],
         }
+
+
+def _price(product: Any) -> str:
+    return str((product or {}).get("price", {}).get("N", ""))

@@ -56,13 +56,16 @@ def begin(database: Database) -> None:
     clock, wait = database.clock, lambda seconds: None
     side = Side("edge", Clients(connected, connected), "orders", pace=Pace(0, clock), clock=clock, wait=wait)
     log = ConflictLog(side, "hashrange-sync.orders.conflicts")
-    log.add(CONFLICT, "edge", {"pk": {"S": "order#1041"}}, *_orders("paid", "shipped"), now - 640)
-    log.add(UNSEEN, "cloud", {"pk": {"S": "order#0977"}}, *_orders("open", "cancelled"), now - 7_300)
+    log.add(CONFLICT, "edge", *_orders("order#1041", "paid", "shipped"), now - 640)
+    log.add(UNSEEN, "cloud", *_orders("order#0977", "open", "cancelled"), now - 7_300)
 
 
-def _orders(cloud: str, edge: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    common: dict[str, Any] = {"customer": {"S": "ada"}, "total": {"N": "48.50"}}
+def _orders(name: str, cloud: str, edge: str) -> tuple[Any, Any, Any]:
+    """The key of an order, and its items on both sides."""
+    key: Any = {"pk": {"S": name}}
+    common: dict[str, Any] = {**key, "customer": {"S": "ada"}, "total": {"N": "48.50"}}
     return (
+        key,
         {**common, "state": {"S": cloud}, "updated": {"S": "2026-03-02T14:10:41Z"}},
         {**common, "state": {"S": edge}, "updated": {"S": "2026-03-02T14:12:05Z"}, "parcel": {"S": "B-7"}},
     )
