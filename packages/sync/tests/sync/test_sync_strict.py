@@ -22,7 +22,7 @@ _NUMBERS = itertools.count()
 TOKEN = "0123456789abcdef"
 ROOT = ("AKIDROOT", "the-secret-of-root")
 STRICT = (
-    *("--memory", "--auth", "strict", "--admin-port", "0", "--admin-token", TOKEN),
+    *("--memory", "--auth", "strict", "--admin-token", TOKEN),
     *("--root-access-key-id", ROOT[0], "--root-secret-access-key", ROOT[1]),
 )
 
