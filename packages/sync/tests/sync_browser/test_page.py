@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from console_browsing import SCHEMES, Browsers, check_long, check_page, console, phone
 from console_pictures import check
+from hashrange import client
 from hashrange.database import Database
+from hashrange_sync.stored.status import KEY
 from sync_pictures import FOLDER, PAGES, begin
 from worlds import create
 
@@ -49,9 +52,8 @@ def test_an_item_is_restored_after_a_question(browsers: Browsers) -> None:
             page.get_by_role("dialog").get_by_role("button", name=answer).click()
             if items:
                 page.get_by_role("status").get_by_text("The cloud’s item is in orders again.").wait_for()
-            answered = database.execute("Scan", {"TableName": "orders"})
-            assert answered["Count"] == items
-        assert answered["Items"][0]["state"] == {"S": "paid"}
+            found = client.connect(database).scan(TableName="orders")["Items"]
+            assert [item["state"]["S"] for item in found] == ["paid"] * items
 
 
 def test_the_page_follows_the_pairs(browsers: Browsers) -> None:
@@ -59,11 +61,8 @@ def test_the_page_follows_the_pairs(browsers: Browsers) -> None:
         page.goto(admin.url + PATH)
         stock = page.get_by_role("region", name="stock")
         stock.get_by_text("stopped", exact=True).wait_for()
-        text = database.execute(
-            "GetItem",
-            {"TableName": "hashrange-sync.stock", "Key": {"id": {"S": "status"}, "part": {"S": "-"}}},
-        )["Item"]["text"]["S"]
-        item = {"id": {"S": "status"}, "part": {"S": "-"}}
-        item["text"] = {"S": text.replace('"stopped"', '"in step"')}
-        database.execute("PutItem", {"TableName": "hashrange-sync.stock", "Item": item})
+        edge: Any = client.connect(database)
+        item = edge.get_item(TableName="hashrange-sync.stock", Key=KEY)["Item"]
+        item["text"] = {"S": item["text"]["S"].replace('"stopped"', '"in step"')}
+        edge.put_item(TableName="hashrange-sync.stock", Item=item)
         stock.get_by_text("in step", exact=True).wait_for(timeout=20_000)

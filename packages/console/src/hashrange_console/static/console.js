@@ -48,6 +48,9 @@ if (done) {
   said.focus();
 }
 
+// On a phone the tabs scroll: the page's own is seen.
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 // Ask whether to do something: the button names it. What deletes is red, and never what Enter does.
 export async function sure(title, act, { text = "", red = true } = {}) {
   const made = (tag, members) => Object.assign(document.createElement(tag), members);

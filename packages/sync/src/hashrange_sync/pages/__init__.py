@@ -21,7 +21,7 @@ from hashrange_console.differences import Difference, whole
 from hashrange_console.pages import Action, Page, Pages, Section, Tab
 from hashrange_console.reach import Refused, View, refuse, text_of
 from hashrange_console.values import Cell, Item, cell, plain_json
-from hashrange_sync.served.reading import Reading
+from hashrange_sync.served.reading import Reading, scope_of
 from hashrange_sync.stored.conflicts import CONFLICT, Conflict
 from hashrange_sync.stored.status import PairStatus
 
@@ -32,17 +32,17 @@ minute."""
 _CONFLICTS_MAX: Final = 20
 _DIFFERENCES_MAX: Final = 8
 _TEXT_MAX: Final = 20_000
-_WAYS: Final = {"both": "both ways", "down": "cloud to edge", "up": "edge to cloud"}
+_WAYS: Final = {"both": "Equal with", "down": "Follows", "up": "Followed by"}
 _SETTINGS: Final = """\
-[cloud]                         # without an endpoint: Amazon DynamoDB
+[cloud]
 region = "eu-central-1"
 
-[edge]                          # this server
+[edge]
 endpoint = "{endpoint}"
 
 [[pairs]]
 table = "orders"
-conflicts = "newest: updated"   # or cloud, edge, add: ATTRIBUTE, merge: MODULE:FUNCTION
+conflicts = "newest: updated"
 """
 
 
@@ -152,7 +152,8 @@ async def page(view: View) -> Response:
 def _conflict(view: View, status: PairStatus, found: Conflict) -> ShownConflict:
     key: Item = dict(found.key)
     cloud, edge = dict(found.cloud or {}), dict(found.edge or {})
-    differences = whole(cloud, edge)
+    shared = scope_of(status, found).shared
+    differences = whole(dict(shared(cloud) or {}), dict(shared(edge) or {}))
     won = f"the {found.winner}’s won" if found.winner in ("cloud", "edge") else f"by {found.winner}"
     return ShownConflict(
         status.name,

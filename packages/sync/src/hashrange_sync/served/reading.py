@@ -103,8 +103,7 @@ class Reading:
 
     async def restore(self, status: PairStatus, conflict: Conflict, side: SideName) -> None:
         """Write an image of a conflict to the edge's table, as a user would."""
-        pair = Pair(table=status.edge_table, attributes=status.attributes, withhold=status.withhold)
-        scope = Scope(pair, [*conflict.key])
+        scope = scope_of(status, conflict)
         place = {"TableName": status.edge_table, "Key": conflict.key}
         item = scope.shared(conflict.image(side))
         if item is None:
@@ -117,6 +116,11 @@ class Reading:
         """The answer to a request."""
         answer = await data.ask(self._subject, operation, orjson.dumps(request), self._scope)
         return orjson.loads(answer) if answer else {}
+
+
+def scope_of(status: PairStatus, conflict: Conflict) -> Scope:
+    """Which attributes of the items of a conflict both sides share."""
+    return Scope(Pair(attributes=status.attributes, withhold=status.withhold), [*conflict.key])
 
 
 def _log(pair: str) -> str:
