@@ -48,7 +48,7 @@ def make_app(shop: Shop) -> Starlette:
         return office(form).set_price(product(form), f"{price:.2f}")
 
     def line(form: dict[str, str]) -> Any:
-        return shop.line.cut(form["cut"] == "true")
+        return shop.line.cut(form["cut"] == "yes")
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

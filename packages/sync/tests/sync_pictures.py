@@ -17,7 +17,7 @@ from hashrange_sync.stored.status import KEY, Progress
 from worlds import create
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "pictures"
-PAGES: Final = {"sync": "/console/sync"}
+PAGES: Final = {"sync": "/console/sync", "sync-conflicts": "/console/sync?pair=orders"}
 """The pages that have pictures, by the names of the pictures."""
 _LATER: Final = 3_570.0
 """When the pictures are taken, in seconds after `begin`."""
