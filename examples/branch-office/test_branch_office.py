@@ -9,7 +9,7 @@ import pytest
 from broken import refused
 from browsing import browser_at, served
 from playwright.sync_api import expect
-from shop import PRODUCTS, STOCK, Shop, SoldOut
+from shop import STOCK, Shop, SoldOut
 from units import consumed, documented
 
 from hashrange_sync import Unavailable

@@ -16,7 +16,7 @@ from sync_pictures import FOLDER, PAGES, begin
 from worlds import create
 
 PATH = PAGES["sync"]
-WIDE = {"viewport": {"width": 1440, "height": 900}}
+WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
 
 
 def create_orders(database: Database) -> None:

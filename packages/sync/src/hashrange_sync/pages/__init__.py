@@ -6,6 +6,7 @@ It shows how far each pair is, and the newest conflicts with both images, each o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -150,10 +151,9 @@ async def page(view: View) -> Response:
 
 
 def _conflict(view: View, status: PairStatus, found: Conflict) -> ShownConflict:
-    key: Item = dict(found.key)
-    cloud, edge = dict(found.cloud or {}), dict(found.edge or {})
+    key, cloud, edge = _item(found.key), _item(found.cloud), _item(found.edge)
     shared = scope_of(status, found).shared
-    differences = whole(dict(shared(cloud) or {}), dict(shared(edge) or {}))
+    differences = whole(_item(shared(cloud)), _item(shared(edge)))
     won = f"the {found.winner}’s won" if found.winner in ("cloud", "edge") else f"by {found.winner}"
     return ShownConflict(
         status.name,
@@ -167,6 +167,11 @@ def _conflict(view: View, status: PairStatus, found: Conflict) -> ShownConflict:
         [_image("cloud", cloud, found.winner), _image("edge", edge, found.winner)],
         status.direction != "down",
     )
+
+
+def _item(held: Mapping[str, Mapping[str, Any]] | None) -> Item:
+    """An item as the console has it; empty for one that was not there."""
+    return {name: dict(value) for name, value in (held or {}).items()}
 
 
 def _image(side: str, item: Item, winner: str) -> Image:
