@@ -20,7 +20,7 @@ WIDE: dict[str, Any] = {"viewport": {"width": 1440, "height": 900}}
 
 
 def create_orders(database: Database) -> None:
-    """Make the table anew, with the key that the items of the conflicts have."""
+    """Make the table again, with the key that the items of the conflicts have."""
     database.execute("DeleteTable", {"TableName": "orders"})
     create(database, "orders", "pk")
 

@@ -58,7 +58,7 @@ class Reading:
             raise
 
     async def conflicts(self, pair: str, most: int) -> tuple[list[Conflict], int, bool]:
-        """The newest conflicts of a pair, at most so many, with their images; how many there are; and whether
+        """The newest conflicts of a pair, at most `most`, with their images; how many there are; and whether
         there are more than were read."""
         entries: list[dict[str, Any]] = []
         start: dict[str, Any] = {}
