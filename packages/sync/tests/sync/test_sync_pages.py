@@ -137,6 +137,27 @@ def test_a_pair_that_is_stopped_says_why_and_since_when(edge: Edge) -> None:
     assert "stopped reported 0 s ago" in edge.said()
 
 
+def test_a_pair_that_cannot_go_on_still_reports(edge: Edge) -> None:
+    with edge.sync() as running:
+        running.once()
+        edge.cloud.delete_table(TableName="orders")
+        tries = 0
+
+        def wait(seconds: float) -> None:
+            nonlocal tries
+            tries += 1
+            edge.clock.advance(seconds)
+            if tries == 4:
+                running.stop()
+
+        running._wait = wait
+        running.run()
+    [pair] = edge.asked()["pairs"]
+    assert (pair["state"], pair["at"] - pair["in_step_at"]) == ("stopped", 180.0)
+    edge.clock.advance(10)
+    assert "stopped reported 1 min 10 s ago" in edge.said()
+
+
 def test_an_image_is_restored_after_a_question(edge: Edge) -> None:
     with edge.sync(withhold=["note"]) as running:
         note = {"S": "not the cloud's"}

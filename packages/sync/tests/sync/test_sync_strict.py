@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from hashrange.cli import main
 from serving import Server, serving
-from worlds import table_of
+from worlds import expiry_of, table_of
 
 _NUMBERS = itertools.count()
 TOKEN = "0123456789abcdef"
@@ -118,6 +118,7 @@ def test_the_printed_policies_are_enough(strict: Strict, direction: str) -> None
     indexes = {"by-state": "state"}
     stream: Any = {"stream": "NEW_AND_OLD_IMAGES"}
     strict.cloud.root.create_table(**table_of(table, "pk", indexes=indexes, **stream))
+    strict.cloud.root.update_time_to_live(**expiry_of(table))
     if direction == "up":  # (--definitions makes the edge's table only, so this one has its stream)
         strict.edge.root.create_table(**table_of(table, "pk", **stream))
     strict.keys("--definitions")
