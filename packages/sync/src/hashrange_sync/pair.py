@@ -96,7 +96,7 @@ class Pair:
         self._resolve = resolver(self._policy)
         self._session: _Session | None = None
         self._written = PairStatus(name="")
-        self._lag = 0.0
+        self._lag = self._lag_reported = 0.0
         ways: dict[str, list[SideName]] = {"down": ["cloud"], "up": ["edge"], "both": ["cloud", "edge"]}
         self._followed = ways[settings.direction]
 
@@ -244,8 +244,8 @@ class Pair:
                     raise SyncError(f"{self.settings.title}: {text}") from error
             raise
         self.status.state = "sweeping" if self._session and self._session.sweep else "in step"
-        if not more and self.status.state == "in step":
-            self.status.in_step_at = self._clock.now()
+        if self._session and not self._session.sweep:
+            self.status.in_step_at = self._clock.now() - self.status.lag
         self._show(force=False)
         return more
 
@@ -283,6 +283,7 @@ class Pair:
             self._session = None
             return True
         self.status.lag = self._lag
+        self._lag_reported = max(self._lag_reported, self._lag)
         if session.sweep is not None:
             if not session.sweep.step():
                 session.sweep = None
@@ -326,8 +327,9 @@ class Pair:
         if last.at and seconds >= 1:
             status.to_cloud_rate = (status.to_cloud - last.to_cloud) / seconds
             status.to_edge_rate = (status.to_edge - last.to_edge) / seconds
-        self.state.write_status(msgspec.json.encode(status).decode())
-        self._written = msgspec.structs.replace(status)
+        self._written = msgspec.structs.replace(status, lag=self._lag_reported)
+        self.state.write_status(msgspec.json.encode(self._written).decode())
+        self._lag_reported = 0.0
 
     def show_error(self, *, again: bool = False) -> None:
         """Store the last error for `hashrange sync status`, if the edge can be reached. `again`: the error

@@ -120,21 +120,27 @@ def test_the_lag_is_that_of_the_side_that_is_behind(edge: Edge) -> None:
         edge.clock.advance(7)
         running.pairs[0].cycle()
         assert running.pairs[0].current().lag == 7.0
+        [pair] = edge.asked()["pairs"]
+        assert (pair["lag"], pair["at"] - pair["in_step_at"]) == (7.0, 7.0)
         running.pairs[0].cycle()
         assert running.pairs[0].current().lag == 0.0
+        edge.clock.advance(3)
+        running.pairs[0].cycle()
+        assert edge.asked()["pairs"][0] == pair  # (it reports each five seconds only)
 
 
 def test_a_pair_that_is_stopped_says_why_and_since_when(edge: Edge) -> None:
     with edge.sync() as running:
         running.once()
-        edge.clock.advance(60)
         edge.cloud.delete_table(TableName="orders")
-        with pytest.raises(SyncError):
-            running.once()
+        for _ in range(2):
+            with pytest.raises(SyncError):
+                running.once()
+            edge.clock.advance(60)
     [pair] = edge.asked()["pairs"]
     assert (pair["state"], pair["at"] - pair["in_step_at"]) == ("stopped", 60.0)
     assert pair["error"] in edge.said()
-    assert "stopped reported 0 s ago" in edge.said()
+    assert "stopped reported 1 min ago" in edge.said()
 
 
 def test_a_pair_that_cannot_go_on_still_reports(edge: Edge) -> None:

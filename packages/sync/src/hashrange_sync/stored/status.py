@@ -35,8 +35,8 @@ class PairStatus(msgspec.Struct, kw_only=True):
     name: the name of the pair.
     state: not begun, sweeping (both tables are compared), in step, or stopped (see `error`).
     at: when the process last reported, in epoch seconds.
-    in_step_at: when nothing was left to pass on last, in epoch seconds; 0 for never.
-    lag: how old the newest change was when it was passed on, in seconds; 0 if there was none.
+    in_step_at: until when all changes are passed on, in epoch seconds; 0 for never.
+    lag: how old changes were when they were passed on, in seconds: the most since the report before.
     to_cloud: how many items were written to the cloud.
     to_edge: how many items were written to the edge.
     to_cloud_rate: how many of them a second, before the process last reported.
