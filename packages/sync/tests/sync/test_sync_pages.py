@@ -15,21 +15,23 @@ from hashrange.clock import ManualClock
 from hashrange.server import running
 from hashrange.storage.memory import MemoryEngine
 from hashrange_sync import Clients, Pair, Settings, Sync, SyncError
-from sync.world import Place
 from worlds import create
 
 PATH = "/console/sync"
 
 
+def clients(database: Database) -> Clients:
+    return Clients(client.connect(database), client.connect(database, service="dynamodbstreams"))
+
+
 class Edge:
     """A server that is the edge, a cloud, a sync between both, and a browser."""
 
-    def __init__(self, browser: Browser, database: Database, cloud: Place, clock: ManualClock) -> None:
+    def __init__(self, browser: Browser, database: Database, cloud: Database, clock: ManualClock) -> None:
         self.browser, self.database, self.clock = browser, database, clock
-        self.cloud: Any = cloud.dynamodb
-        self.edge: Any = client.connect(database)
-        self._clouds = Clients(cloud.dynamodb, cloud.streams)
-        self._edges = Clients(self.edge, client.connect(database, service="dynamodbstreams"))
+        self._clouds, self._edges = clients(cloud), clients(database)
+        self.cloud: Any = self._clouds.dynamodb
+        self.edge: Any = self._edges.dynamodb
 
     def sync(self, **settings: Any) -> Sync:
         pairs = Settings(pairs=[Pair(table="orders", **settings)])
@@ -50,14 +52,12 @@ class Edge:
 @pytest.fixture
 def edge() -> Iterator[Edge]:
     clock = ManualClock()
-    cloud = Place(clock)
-    with Database(MemoryEngine(), clock=clock) as database:
+    with Database(MemoryEngine(), clock=clock) as database, Database(MemoryEngine(), clock=clock) as cloud:
         admin = bind_admin(0)
         with running(database, admin=admin):
-            for each in (cloud.database, database):
+            for each in (cloud, database):
                 create(each, "orders", "pk", stream="NEW_AND_OLD_IMAGES")
             yield Edge(opened(admin), database, cloud, clock)
-    cloud.close()
 
 
 def conflict(edge: Edge, running: Sync, **mine: Any) -> dict[str, Any]:
