@@ -68,7 +68,8 @@ class Ring:
         [access, console, lab, postgres, replication]
     options: the names of these options, for a server that cannot load them: it does not start with one.
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
-    endpoints: a sequence of `server.admin.application.Endpoint`. [console, access, lab, sync]
+    endpoints: a sequence of `server.admin.application.Endpoint`.
+        [console, access, lab, replication, sync]
     pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab, sync]
     paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
     metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families.
@@ -314,8 +315,8 @@ class Trigger(Protocol):
 _PUBLIC: Final = (
     "buckets", "buckets.folders", "buckets.s3", "cli.forms", "cli.logs", "cli.remote.asking",
     "cli.remote.batches", "cli.remote.clients", "cli.remote.connecting", "cli.remote.past",
-    "cli.remote.progress", "cli.serving.options", "clock", "costs.table", "credentials", "database",
-    "encoding", "errors", "expressions.lexer", "expressions.tree", "faults", "faults.effects",
+    "cli.remote.progress", "cli.serving.options", "cli.serving.serve", "clock", "costs.table", "credentials",
+    "database", "encoding", "errors", "expressions.lexer", "expressions.tree", "faults", "faults.effects",
     "files.durable", "files.regular", "insights.contributors", "insights.sketch", "insights.throttled",
     "interchange.csv_files", "interchange.csv_types", "interchange.descriptions", "interchange.item_texts",
     "interchange.lines", "interchange.plain_json", "interchange.rows", "limits", "observing.observer",
@@ -380,9 +381,10 @@ HOMES: Final[Mapping[str, Home]] = {
     "postgres": Home(_POSTGRES, (), (
         "--postgres", "--postgres-schema", "--postgres-answer-seconds",
     )),
-    "replication": Home(_REPLICATION, ("replica",), (
-        "--copy-to", "--copy-ack", "--copy-key-file", "--copy-spool-bytes", "--copy-retention",
-    )),
+    "replication": Home(_REPLICATION, ("replica", "standby"), (
+        "--copy-to", "--copy-ack", "--copy-key-file", "--copy-spool-bytes", "--copy-retention", "--standby",
+        "--promote-after",
+    ), ("/v1/promote",)),
 }  # fmt: skip
 """The rings of this project. Tests compare them with the rings themselves."""
 

@@ -39,7 +39,7 @@ ALLOWED_IMPORTERS: dict[str, set[str]] = {
     "asyncio": {"server", "console", "patterns", "client", "lab", "testing"},
     "uvloop": {"server"},
     "httptools": {"server", "lab"},
-    "starlette": {"server", "access", "console", "lab", "sync"},
+    "starlette": {"server", "access", "console", "lab", "replication", "sync"},
     "jinja2": {"console"},
     "uvicorn": {"server"},
     "socket": {"server", "cli", "replication"},

@@ -1,9 +1,9 @@
 """What some engines can do beside the contract: go back to a snapshot, know the clock of their store, copy a
-directory, tell its committed batches."""
+directory, tell its committed batches, or follow those of another store."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from hashrange.clock import Clock, SystemClock
@@ -114,6 +114,27 @@ class Followed(Protocol):
     def follow(self, follower: Follower | None) -> Position:
         """Tell `follower`, which takes the place of a former one, all batches after the returned position.
         Raises StoreClosed, CommitFailed."""
+        ...
+
+
+@runtime_checkable
+class Following(Protocol):
+    """An engine whose batches may come from another store, of which this store is a copy."""
+
+    def stand_by(self, why: Callable[[], str]) -> tuple[Position, bytes | None]:
+        """From now on bodies that write end with CommitFailed, of the text of `why`, and batches come from
+        `apply`. Returns how far the store is, and the note of the last `apply`; None if there was none.
+        Raises StoreClosed, CommitFailed."""
+        ...
+
+    def apply(self, batches: Iterable[Mapping[bytes, bytes | None]], note: bytes) -> None:
+        """Commit the batches that follow, as a `Follower` of the other store got them, as one batch: readers
+        see all of them or none. `note` is stored with them. Raises StoreClosed, CommitError."""
+        ...
+
+    def take_over(self) -> Position:
+        """Accept the writes of bodies again, and no batches of others; returns how far the store is. Raises
+        StoreClosed, CommitFailed."""
         ...
 
 

@@ -17,7 +17,9 @@
     format       what objects hold
     place        where a copy is
     failures     the errors
+    standby      follows a copy, and becomes the primary
     commands     `hashrange replica`
+    progress     what commands say of a restore
     serving      the options of `hashrange serve`, health and metrics
     ring         what the package adds to Hashrange
 

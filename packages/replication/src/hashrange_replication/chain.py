@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from hashrange.buckets import Object
 from hashrange.clock import show_moment
@@ -30,6 +31,8 @@ from hashrange_replication.format.objects import in_memory
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import Segment, SegmentHeader
 from hashrange_replication.place import Place, patient
+
+_BATCH_MAX: Final = 10**20 - 1
 
 
 @dataclass(slots=True)
@@ -68,6 +71,18 @@ def list_copy(place: Place, *, files: bool = True) -> Listing:
             listing.strange.append(one.key)
     if files:
         listing.files = {one.key: one for one in place.list(FILES)}
+    return listing
+
+
+def list_after(place: Place, at: Position) -> Listing:
+    """The segments from a position on, and the bases of later epochs. Raises BucketError, OSError."""
+    listing = Listing()
+    for one in place.list(SEGMENTS, SegmentName(at.epoch, at.index - 1).name):
+        if (segment := segment_of(one.key)) is not None:
+            listing.segments[segment] = one
+    for one in place.list(BASES, BaseName(at.epoch, _BATCH_MAX).name):
+        if (base := base_of(one.key)) is not None:
+            listing.bases[base] = one
     return listing
 
 

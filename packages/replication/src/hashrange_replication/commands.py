@@ -1,9 +1,8 @@
-"""`hashrange replica`: restores, verifies and shows copies."""
+"""`hashrange replica`: restores, verifies and shows copies; promotes standbys."""
 
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,13 +14,17 @@ import orjson
 
 from hashrange.buckets import BucketError
 from hashrange.cli.forms import JSON, format_option
+from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.clock import SystemClock, parse_moment, show_moment
 from hashrange.storage.failures import StorageError
 from hashrange_replication import costs, status
 from hashrange_replication.failures import CopyError
 from hashrange_replication.format.sealing import Key, read_key
-from hashrange_replication.place import Place, place_of
-from hashrange_replication.restore import Restored, restore
+from hashrange_replication.lease import read_record, register
+from hashrange_replication.place import Place, patient, place_of
+from hashrange_replication.progress import restoring, show_line, told
+from hashrange_replication.restore import restore
+from hashrange_replication.standby.telling import forget
 from hashrange_replication.verify import Report, verify
 
 _EPILOG: Final = """\b
@@ -31,6 +34,7 @@ Examples:
   hashrange replica verify --copy /mnt/nas/orders
   hashrange replica verify --copy /mnt/nas/orders --restore
   hashrange replica status --copy s3://bucket/orders
+  hashrange replica promote --endpoint-url http://127.0.0.1:8001
 
 A copy is what `hashrange serve --copy-to` ships. See packages/replication/docs/replication.md."""
 _MIB: Final = 1 << 20
@@ -59,7 +63,7 @@ _ENDPOINT: Final = click.option(
 
 @click.group("replica", epilog=_EPILOG)
 def command() -> None:
-    """Restore, verify and show copies of data directories in buckets."""
+    """Restore, verify and show copies of data directories in buckets; promote standbys."""
 
 
 @command.command("restore", short_help="Make a data directory from a copy.")
@@ -84,9 +88,9 @@ def restore_command(
         place, key = _opened(where, key_file, endpoint)
         until = _moment(at)
         restored = restore(
-            place, directory, key, owner=os.urandom(_OWNER_BYTES).hex(), until=until, progress=_restoring()
+            place, directory, key, owner=os.urandom(_OWNER_BYTES).hex(), until=until, progress=restoring()
         )
-    click.echo(f"{directory}: {_told(restored)}")
+    click.echo(f"{directory}: {told(restored)}")
 
 
 @command.command("verify", short_help="Verify every object of a copy.")
@@ -145,10 +149,46 @@ def status_command(where: str, key_file: Path | None, endpoint: str, format_: st
     if format_ == JSON:
         click.echo(orjson.dumps(shown))
         return
+    standbys = shown.pop("standbys")
     for name, value in shown.items():
         click.echo(f"{name.replace('_', ' '):20} {value}")
+    for one in standbys:
+        click.echo(f"standby {one['id']}: {_standby(one)}")
     prices = f"${costs.STORAGE_GB_MONTH} a GiB, ${costs.WRITES_1000} a thousand PUTs"
     click.echo(f"(prices of S3 Standard in us-east-1: {prices})")
+
+
+@command.command("promote", short_help="Make a standby the primary.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Also if the primary has not agreed to this standby. Only if the primary is dead for certain: "
+    "otherwise both acknowledge writes.",
+)
+@plane_options
+def promote_command(plane: Plane, force: bool) -> None:
+    """Make a standby the primary. It waits until the lease of the former one has run out, up to 18 seconds,
+    applies all that the copy has, and ships to the copy from then on."""
+    done = ask(plane, "/v1/promote", "epoch", "hashrange standby", {"force": force})
+    click.echo(f"the primary in epoch {done['epoch']}, from commit {done['batch']} on")
+
+
+@command.command("withdraw", short_help="Withdraw a standby that is lost.")
+@_COPY
+@_ENDPOINT
+def withdraw_command(where: str, endpoint: str) -> None:
+    """Withdraw the registered standby, which is lost or no longer wanted. Then the primary no longer depends
+    on the bucket, and another standby may register."""
+    with _errors():
+        place, _ = _opened(where, None, endpoint)
+        found = patient(lambda: read_record(place))
+        standby = found[0].standby if found is not None else ""
+        if not standby:
+            raise CopyError(f"The copy at {place.shown} has no standby.")
+        while not register(place, ""):
+            continue  # the primary has renewed the lease meanwhile
+        forget(place, standby)
+    click.echo(f"withdrawn: {standby}; the primary no longer depends on the bucket in a few seconds")
 
 
 @contextmanager
@@ -165,6 +205,12 @@ def _opened(where: str, key_file: Path | None, endpoint: str) -> tuple[Place, Ke
     return place, read_key(key_file, os.urandom) if key_file is not None else None
 
 
+def _standby(one: dict[str, Any]) -> str:
+    may = "may be promoted" if one["may_be_promoted"] else "not agreed to by the primary"
+    lag = f"{one['lag_seconds']} s behind at commit {one['batch']}, {one['seen_seconds_ago']} s ago"
+    return f"{one['where']}; {lag}; {may}"
+
+
 def _moment(at: str | None) -> int | None:
     if at is None:
         return None
@@ -174,32 +220,10 @@ def _moment(at: str | None) -> int | None:
         raise click.BadParameter(str(error), param_hint="--at") from None
 
 
-def _told(restored: Restored) -> str:
-    moment = show_moment(restored.moment / 1_000)
-    base = f"a base of {restored.manifest.bytes / _MIB:.1f} MiB and {restored.batches} commits"
-    return f"restored to commit {restored.batch} of {moment}, from {base}"
-
-
-def _restoring() -> Callable[[str, int, int], None]:
-    def show(step: str, done: int, total: int) -> None:
-        if step == "files":
-            _show(f"files: {done / _MIB:.0f} of {total / _MIB:.0f} MiB", done >= total)
-        else:
-            _show(f"segments: {done} of {total}", done >= total)
-
-    return show
-
-
 def _verifying() -> Callable[[int, int], None]:
-    return lambda done, total: _show(f"verified: {done / _MIB:.0f} of {total / _MIB:.0f} MiB", done >= total)
-
-
-def _show(line: str, is_done: bool) -> None:
-    """Show the progress on a terminal, and only the end of each step elsewhere."""
-    if sys.stderr.isatty():
-        click.echo(f"\r{line}\x1b[K", nl=is_done, err=True)
-    elif is_done:
-        click.echo(line, err=True)
+    return lambda done, total: show_line(
+        f"verified: {done / _MIB:.0f} of {total / _MIB:.0f} MiB", done >= total
+    )
 
 
 def _print(report: Report) -> None:
@@ -218,8 +242,8 @@ def _drill(place: Place, key: Key | None, scratch: Path | None, against: Path | 
     from hashrange_replication.drill import examine
 
     with tempfile.TemporaryDirectory(prefix="hashrange-drill-", dir=scratch) as folder:
-        restored = restore(place, Path(folder) / "data", key, owner="drill", progress=_restoring())
-        click.echo(_told(restored))
+        restored = restore(place, Path(folder) / "data", key, owner="drill", progress=restoring())
+        click.echo(told(restored))
         tables, problems = examine(Path(folder) / "data")
     for table in tables:
         click.echo(f"{table.digest}  {table.items:>12} items  {table.table}")

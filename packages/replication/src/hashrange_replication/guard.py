@@ -13,7 +13,7 @@ from hashrange.errors import InternalServerError
 from hashrange.observing.observer import ObservedRequest, Observer
 
 _NONE: Final[frozenset[int]] = frozenset()
-_ALWAYS: Final = frozenset({"TransactGetItems", "ExecuteTransaction"})
+ALWAYS: Final = frozenset({"TransactGetItems", "ExecuteTransaction"})
 
 
 class Guard(Observer):
@@ -27,7 +27,7 @@ class Guard(Observer):
 
     def decides(self, seen: ObservedRequest) -> frozenset[int]:
         cause = self._refusing()
-        if cause is not None and (seen.operation in _ALWAYS or is_consistent(seen.request)):
+        if cause is not None and (seen.operation in ALWAYS or is_consistent(seen.request)):
             seen.refusal = InternalServerError(f"Strongly consistent reads are refused: {cause}")
         return _NONE
 

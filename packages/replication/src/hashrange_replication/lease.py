@@ -92,6 +92,10 @@ class Watch:
         self.record, self.etag = record, etag
         return record
 
+    def quiet_seconds(self) -> float:
+        """For how long the record has not changed."""
+        return self._now() - self._changed_at
+
     def wait_seconds(self) -> float:
         """How long the record has to stay as it was last seen before the next epoch may be taken."""
         record = self.record
@@ -102,9 +106,21 @@ class Watch:
 
 
 class Lease:
-    """The lease of a server that ships, or wants to. `owner` is the id of its data directory."""
+    """The lease of a server that ships, or wants to. `owner` is the id of its data directory. `watch` has
+    observed the record since before. `only_agreed`: the lease is taken only if its owner has agreed to this
+    server as his standby, or has given it up."""
 
-    def __init__(self, place: Place, owner: str, where: str, store_id: str, now: Now) -> None:
+    def __init__(
+        self,
+        place: Place,
+        owner: str,
+        where: str,
+        store_id: str,
+        now: Now,
+        *,
+        watch: Watch | None = None,
+        only_agreed: bool = False,
+    ) -> None:
         self._place = place
         self._owner = owner
         self._where = where
@@ -112,7 +128,8 @@ class Lease:
         self._now = now
         self._lock = Lock()
         self._etag = ""
-        self._watch = Watch(place, now)
+        self._watch = watch or Watch(place, now)
+        self._only_agreed = only_agreed
         self.record = Record(epoch=0, owner=owner, where=where, store_id=store_id)
         self.deadline = math.inf
         """The time from which on nothing may be acknowledged."""
@@ -178,6 +195,11 @@ class Lease:
             return
         if known_epoch is not None and before.epoch > known_epoch:
             raise Fenced(_taken_over(shown, before, known_epoch))
+        if self._only_agreed and not (before.released or before.acknowledged == self._owner):
+            raise CopyError(
+                f"The primary, {before.where}, has not agreed to this standby, so it may go on acknowledging "
+                "writes. Stop it and promote then; or, if it is dead for certain, promote with --force."
+            )
         if (seconds := self._watch.wait_seconds()) > 0:
             raise Held(
                 f"Another server ships to the copy at {shown}: {before.where}, in epoch {before.epoch}. Stop "

@@ -9,7 +9,7 @@ Refuses to know: what records mean.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,9 +55,11 @@ def restore(
     owner: str,
     until: int | None = None,
     progress: Progress = lambda step, done, total: None,
+    parts: Sequence[str] = (),
 ) -> Restored:
     """Make `directory` of the copy, with all batches committed until `until` (epoch milliseconds; None: all).
-    `owner` is a new id for the directory, in case that it ships.
+    `owner` is an id for the directory, in case that it ships. Of an unfinished copy the `parts` are removed;
+    without them everything.
 
     Raises CopyError, Damaged, StorageError, BucketError, OSError.
     """
@@ -71,7 +73,7 @@ def restore(
             f"The copy holds a data directory of format {manifest.data_format}; this version of Hashrange "
             f"opens format {FORMAT_VERSION}: restore with the version that made the copy."
         )
-    replay = Replay(directory, f"the copy at {place.shown}")
+    replay = Replay(directory, f"the copy at {place.shown}", parts)
     try:
         _fetch_all(chain, place, key, manifest, directory, progress)
         replay.open()

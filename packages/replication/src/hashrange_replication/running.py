@@ -24,7 +24,7 @@ from hashrange_replication import chain, retention
 from hashrange_replication.bases import Bases
 from hashrange_replication.failures import CopyError, Fenced, Held
 from hashrange_replication.format.sealing import Key
-from hashrange_replication.lease import Lease, Record
+from hashrange_replication.lease import Lease, Record, Watch
 from hashrange_replication.place import Place
 from hashrange_replication.shipper import ACK_SECONDS, CUT_SECONDS, Shipper
 from hashrange_replication.spool import SPOOL, Spool
@@ -49,6 +49,17 @@ class Engine(Protocol):
     def follow(self, follower: Follower | None) -> Position: ...
 
     def checkpoint(self, directory: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """How a standby begins to ship. `watch` has observed the lease. `catch_up` is called when the standby has
+    the lease: it applies what the chain has gained, and returns where the chain ends, behind the last batch
+    of the store. `only_agreed` is as in `Lease`."""
+
+    watch: Watch
+    catch_up: Callable[[], chain.Position]
+    only_agreed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,7 @@ class Copying:
         now: Callable[[], float],
         random: Callable[[int], bytes],
         wait: Callable[[float], object] | None = None,
+        succession: Succession | None = None,
     ) -> None:
         self.place = place
         self.options = options
@@ -88,6 +100,7 @@ class Copying:
         self._where = where
         self._clock = clock
         self._now = now
+        self._succession = succession
         self._stop = Event()
         self._wait = wait or self._stop.wait
         self._state = read_state(directory)
@@ -110,7 +123,16 @@ class Copying:
         Raises CopyError, BucketError, StorageError, OSError.
         """
         position = self._engine.follow(None)
-        self.lease = Lease(self.place, self._owner, self._where, position.store_id, self._now)
+        succession = self._succession
+        self.lease = Lease(
+            self.place,
+            self._owner,
+            self._where,
+            position.store_id,
+            self._now,
+            watch=succession.watch if succession is not None else None,
+            only_agreed=succession is not None and succession.only_agreed,
+        )
         self.lease.agreeing = self._agree
         self.shipper = Shipper(
             self.place,
@@ -133,9 +155,12 @@ class Copying:
             now=self._now,
         )
         try:
-            self._attach(position.batch)
+            if succession is not None:
+                position = self._succeed(succession)
+            else:
+                self._attach(position.batch)
         except OSError as error:
-            if self.options.acks or (self._state is not None and self._state.has_standby):
+            if succession or self.options.acks or (self._state is not None and self._state.has_standby):
                 raise
             self.problems["lease"] = str(error)
             fields = {"copy": self.place.shown, "error": str(error)}
@@ -169,6 +194,21 @@ class Copying:
             self.bases.continues(listing.bases[newest].bytes, newest.batch)
         else:
             self.spool.drop()
+
+    def _succeed(self, succession: Succession) -> Position:
+        """Take the lease as a standby, and go on where the chain ends; returns how far the store is then."""
+        self._take(self._state.epoch if self._state is not None else None)
+        try:
+            end = succession.catch_up()
+            bases = max(chain.list_copy(self.place, files=False).bases.items())
+        except BaseException:
+            self.lease.release()
+            raise
+        self._write_state(None)
+        self.spool.drop()
+        self.shipper.follow_on(replace(end, epoch=self.lease.epoch), end.after)
+        self.bases.continues(bases[1].bytes, bases[0].batch)
+        return self._engine.follow(None)
 
     def _take(self, known_epoch: int | None) -> Record | None:
         """Take the lease; wait for one that may have been left by a server that died."""

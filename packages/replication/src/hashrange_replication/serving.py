@@ -1,11 +1,13 @@
-"""The options of `hashrange serve` that ship its data directory, `/health`, and the metrics."""
+"""The options of `hashrange serve` that ship its data directory, or follow a copy; `/health`, the metrics."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,15 +21,24 @@ from hashrange.database import Database
 from hashrange.rings import ServingPart, Starting
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import Family
-from hashrange.storage.capabilities import Followed
+from hashrange.storage.api import Engine
+from hashrange.storage.capabilities import Followed, Following
+from hashrange.storage.embedded.offline.replay import renounce
 from hashrange.storage.failures import StorageError
 from hashrange_replication.failures import CopyError
-from hashrange_replication.format.sealing import read_key
+from hashrange_replication.format.sealing import Key, read_key
 from hashrange_replication.guard import Guard
-from hashrange_replication.place import place_of
+from hashrange_replication.place import Place, place_of
+from hashrange_replication.progress import restoring, told
 from hashrange_replication.running import Copying, Options
+from hashrange_replication.standby.following import Standby
+from hashrange_replication.standby.opening import make_ready
+from hashrange_replication.standby.refusing import Refusing
 
 _DAY_SECONDS: Final = 24 * 3600.0
+
+_Single = tuple[str, str, str, int | float]
+"""A metric with one value: the end of its name, its kind, its text, the value."""
 
 _OPTIONS: Final = (
     option(
@@ -61,55 +72,153 @@ _OPTIONS: Final = (
         default=7 * _DAY_SECONDS,
         help="How long the past can be restored from the copy; older objects are deleted.",
     ),
+    option(
+        "--standby",
+        is_flag=True,
+        help="Follow the copy at --copy-to, and serve eventually consistent reads, until `hashrange replica "
+        "promote`; see `hashrange standby`.",
+    ),
+    option(
+        "--promote-after",
+        type=Duration(1),
+        default=None,
+        help="With --standby: promote this server when the primary has been silent for so long, and has "
+        "agreed to this standby.  [default: only when it is asked to]",
+    ),
 )
 
 
 class Copied:
-    """The copying of a database, if it is copied."""
+    """The copying of a database, if it is copied; and its following, if it is a standby."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.copying: Copying | None = None
+        self.standby: Standby | None = None
 
 
 class ReplicationPart(ServingPart):
-    """Ships the data directory of a server."""
+    """Ships the data directory of a server, or follows a copy."""
 
     options = _OPTIONS
 
+    def engine(self, given: Mapping[str, Any], cache_bytes: int | None) -> Engine | None:
+        """The store of a standby, which is restored first if its directory is new. Raises
+        click.ClickException."""
+        if not given["standby"]:
+            if given["promote_after"] is not None:
+                raise click.UsageError("--promote-after is for a standby; give --standby as well.")
+            return None
+        directory = click.get_current_context().params["data_dir"]
+        if directory is None or given["copy_to"] is None:
+            raise click.UsageError("A standby needs the copy, and a directory: --copy-to and --data-dir.")
+        # Imported here because RocksDB's library takes a while to load.
+        from hashrange.storage.embedded import EmbeddedEngine
+
+        os.umask(0o077)  # only the owner may read the files that RocksDB writes
+        with _errors():
+            place, key = _place_and_key(given)
+            restored = make_ready(place, directory, key, os.urandom, restoring())
+            if restored is not None:
+                click.echo(f"{directory}: {told(restored)}", err=True)
+            return EmbeddedEngine(directory, cache_bytes=cache_bytes)
+
     def begin(self, starting: Starting) -> None:
-        """Begin to ship to --copy-to. Raises click.ClickException."""
+        """Begin to ship to --copy-to, or to follow it. Raises click.ClickException."""
         given = starting.given
         if given["copy_to"] is None:
             return
         engine = starting.database.engine
         if starting.data_dir is None or not isinstance(engine, Followed):
             raise click.UsageError("--copy-to ships a data directory; use it with --data-dir only.")
-        copied: Copied = starting.database.part("replication", "copying")
-        try:
-            key_file = given["copy_key_file"]
-            copying = Copying(
-                engine,
-                starting.data_dir,
-                place_of(given["copy_to"], given["s3_endpoint"], make=True),
-                read_key(key_file, os.urandom) if key_file is not None else None,
-                Options(
-                    acks=given["copy_ack"],
-                    spool_bytes=given["copy_spool_bytes"],
-                    keep_seconds=given["copy_retention"],
-                ),
-                where=f"{socket.gethostname()}, {starting.data_dir.absolute()}, process {os.getpid()}",
-                clock=SystemClock().now,
-                now=time.monotonic,
-                random=os.urandom,
-            )
-            copying.guard = lambda: starting.database.observers.observe(Guard(copying.lease.refusing))
-            copying.begin()
-        except (CopyError, BucketError, StorageError, OSError) as error:
-            raise click.ClickException(f"--copy-to: {error}") from error
-        copying.start()
-        starting.stack.callback(copying.close)
-        copied.copying = copying
+        with _errors():
+            if given["standby"]:
+                _follow(starting)
+            else:
+                copying = Copying(engine, starting.data_dir, *_common(given), **_outside(starting.data_dir))
+                copying.guard = lambda: starting.database.observers.observe(Guard(copying.lease.refusing))
+                copying.begin()
+                _ship(starting, copying)
+
+
+def _ship(starting: Starting, copying: Copying) -> None:
+    copied: Copied = starting.database.part("replication", "copying")
+    copying.start()
+    starting.stack.callback(copying.close)
+    copied.copying, copied.standby = copying, None
+
+
+def _follow(starting: Starting) -> None:
+    """Begin to follow; also prepare for what ends that."""
+    database, directory = starting.database, starting.data_dir
+    engine = database.engine
+    assert directory is not None
+    assert isinstance(engine, Following)
+    place, key, options = _common(starting.given)
+    standby = Standby(
+        engine,
+        directory,
+        place,
+        key,
+        options,
+        promote_after=starting.given["promote_after"],
+        **_outside(directory),
+    )
+    standby.begin()
+    refusing = Refusing(standby.refusal)
+    database.observers.observe(refusing)
+    database.background.paused = True
+
+    def promoted(copying: Copying) -> None:
+        copying.guard = lambda: database.observers.observe(Guard(copying.lease.refusing))
+        _ship(starting, copying)
+        database.background.forget()
+        database.background.paused = False
+        database.observers.observe(refusing, False)
+
+    def again(why: str) -> None:
+        renounce(directory, f"the copy at {place.shown}, because {why}")
+        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` begins anew
+
+    standby.promoted, standby.again = promoted, again
+    standby.start()
+    starting.stack.callback(standby.close)
+    copied: Copied = database.part("replication", "copying")
+    copied.standby = standby
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except (CopyError, BucketError, StorageError, OSError) as error:
+        raise click.ClickException(f"--copy-to: {error}") from error
+
+
+def _place_and_key(given: Mapping[str, Any]) -> tuple[Place, Key | None]:
+    key_file = given["copy_key_file"]
+    place = place_of(given["copy_to"], given["s3_endpoint"], make=not given["standby"])
+    return place, read_key(key_file, os.urandom) if key_file is not None else None
+
+
+def _common(given: Mapping[str, Any]) -> tuple[Place, Key | None, Options]:
+    """What servers that ship and those that follow are made of."""
+    options = Options(
+        acks=given["copy_ack"],
+        spool_bytes=given["copy_spool_bytes"],
+        keep_seconds=given["copy_retention"],
+    )
+    return *_place_and_key(given), options
+
+
+def _outside(directory: Path) -> dict[str, Any]:
+    """What they get from outside: time, chance, and a name for people."""
+    return {
+        "where": f"{socket.gethostname()}, {directory.absolute()}, process {os.getpid()}",
+        "clock": SystemClock().now,
+        "now": time.monotonic,
+        "random": os.urandom,
+    }
 
 
 PART: Final = ReplicationPart()
@@ -118,16 +227,20 @@ PART: Final = ReplicationPart()
 def health(subject: Subject) -> Mapping[str, Any] | None:
     """What `/health` shows of the copy; None without one."""
     copied: Copied = subject.database.part("replication", "copying")
+    if copied.standby is not None:
+        return copied.standby.shown()
     return copied.copying.shown() if copied.copying is not None else None
 
 
 def families(subject: Subject) -> list[Family]:
     """The metrics of the copy."""
     copied: Copied = subject.database.part("replication", "copying")
+    if copied.standby is not None:
+        return _families_of(copied.standby)
     if (copying := copied.copying) is None:
         return []
     seconds, bytes_ = copying.shipper.lag()
-    single: list[tuple[str, str, str, int | float]] = [
+    single: list[_Single] = [
         ("lag_seconds", "gauge", "The age of the oldest commit that the copy lacks.", seconds),
         ("lag_bytes", "gauge", "What waits for the copy's bucket.", bytes_),
         ("segments_total", "counter", "Segments that were shipped.", copying.shipper.segments),
@@ -137,4 +250,22 @@ def families(subject: Subject) -> list[Family]:
         ("has_base", "gauge", "1 while a restore finds what was shipped.", int(copying.shipper.has_base)),
         ("failing", "gauge", "1 while shipping fails.", int(bool(copying.problem()))),
     ]
-    return [(f"hashrange_copy_{name}", kind, text, [("", {}, value)]) for name, kind, text, value in single]
+    return _made("copy", single)
+
+
+def _families_of(standby: Standby) -> list[Family]:
+    """The metrics of a standby."""
+    agreed, failing = int(standby.is_agreed), int(bool(standby.problem))
+    single: list[_Single] = [
+        ("lag_seconds", "gauge", "How long ago the standby had all of the copy.", standby.lag_seconds),
+        ("batch", "gauge", "The last batch that the standby has.", standby.batch),
+        ("may_be_promoted", "gauge", "1 while the primary has agreed to the standby.", agreed),
+        ("failing", "gauge", "1 while following fails.", failing),
+    ]
+    return _made("standby", single)
+
+
+def _made(prefix: str, single: list[_Single]) -> list[Family]:
+    return [
+        (f"hashrange_{prefix}_{name}", kind, text, [("", {}, value)]) for name, kind, text, value in single
+    ]

@@ -12,6 +12,8 @@ from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import SegmentHeader
 from hashrange_replication.lease import read_record
 from hashrange_replication.place import Place, patient
+from hashrange_replication.standby.telling import all_told
+from hashrange_replication.standby.telling import shown as shown_standby
 
 _MIB: Final = 1 << 20
 _RECENT: Final = 100
@@ -32,6 +34,7 @@ def status(place: Place, key: Key | None, now: float) -> dict[str, Any]:
         "owner": record.where + (" (ended)" if record.released else ""),
         "epoch": record.epoch,
         "standby": record.standby or None,
+        "standbys": [shown_standby(told, record, now) for told in patient(lambda: all_told(place))],
     }
     first, last = _recent(chain)
     if last is not None:

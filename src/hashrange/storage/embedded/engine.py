@@ -18,7 +18,7 @@ Refuses to know: what records mean.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -183,6 +183,18 @@ class EmbeddedEngine:
         """As `Followed.follow`."""
         return self._commits.follow(follower)
 
+    def stand_by(self, why: Callable[[], str]) -> tuple[Position, bytes | None]:
+        """As `Following.stand_by`."""
+        return self._commits.stand_by(why)
+
+    def apply(self, batches: Iterable[Mapping[bytes, bytes | None]], note: bytes) -> None:
+        """As `Following.apply`."""
+        self._commits.apply(batches, note)
+
+    def take_over(self) -> Position:
+        """As `Following.take_over`."""
+        return self._commits.take_over()
+
     def missing_files(self) -> str | None:
         commits = self._commits
         with commits.lock:
@@ -201,7 +213,7 @@ class EmbeddedEngine:
                 return
             db = self._store.db
         upkeep = self._store.upkeep
-        if upkeep.stale:
+        if upkeep.stale and commits.standing_by is None:
             self.write(count_nothing)  # a commit makes a new snapshot, without the deleted records
         try:
             upkeep.step(db)

@@ -17,13 +17,15 @@ which the disk has no room fails before RocksDB gets it (`room`).
 A batch that the follower holds back is durable and visible, but its bodies end with CommitUnknown, and writes
 are refused until the follower allows them.
 
+While the store stands by, its batches come from another store (`apply`), and bodies that write are refused.
+
 Refuses to know: what bodies do, and how a batch is written.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from threading import Condition, Lock, Thread
 from typing import Any, Final
@@ -32,11 +34,11 @@ from hashrange import pace
 from hashrange.storage.api import Transaction
 from hashrange.storage.capabilities import Follower, Position
 from hashrange.storage.embedded.bodies import LayeredTransaction, Recent, Stamps
-from hashrange.storage.embedded.keys import STAMP_KEY
-from hashrange.storage.embedded.outcomes import Batch, commit_failed
+from hashrange.storage.embedded.keys import BATCH_KEY, FOLLOWED_KEY, STAMP_KEY, unpack_batch
+from hashrange.storage.embedded.outcomes import Batch, Waiter, commit_failed
 from hashrange.storage.embedded.store import Store
 from hashrange.storage.embedded.view import View, told
-from hashrange.storage.failures import CommitFault, StorageError, StoreClosed
+from hashrange.storage.failures import CommitFailed, CommitFault, StorageError, StoreClosed
 from hashrange.storage.loops import Done, Gathering, Loop, Queue
 
 _log = logging.getLogger(__name__)
@@ -83,6 +85,7 @@ class Commits:
         self._checkpoints: list[Batch] = []  # the places of the checkpoints that wait
         self.closed = False
         self.broken: str | None = None  # why writes are refused
+        self.standing_by: Callable[[], str] | None = None  # says why bodies may not write
         self._refused = 0  # how many bodies were refused since the store broke
         self._failed: list[Batch] = []  # batches whose bodies have not been told of the failure yet
 
@@ -91,8 +94,7 @@ class Commits:
         self._recent = Recent(recent_bytes)
         self.view: View | None
         self.view, self._sequence = store.begin(store.db)
-        stored = self.view.get(STAMP_KEY)
-        self._last_stamp = 0 if stored is None else int.from_bytes(stored, "big")
+        self._last_stamp = _last_stamp(self.view)
         self._committer = Thread(target=self._run, name="hashrange-commit", daemon=True)
         self._committer.start()
 
@@ -100,11 +102,21 @@ class Commits:
 
     def check_usable(self) -> None:
         """Raises StoreClosed, CommitFailed."""
-        if self.closed:
-            raise StoreClosed
-        if self.broken is not None:
-            self._refused += 1
-            raise commit_failed(self.broken)
+        if self.closed or self.broken is not None:
+            raise self._unsound()
+        if self.standing_by is not None:
+            raise CommitFailed(self.standing_by())
+
+    def _check_sound(self) -> None:
+        """As `check_usable`, for what a store that stands by does as well."""
+        if self.closed or self.broken is not None:
+            raise self._unsound()
+
+    def _unsound(self) -> StorageError:
+        if self.closed or self.broken is None:
+            return StoreClosed()
+        self._refused += 1
+        return commit_failed(self.broken)
 
     def is_full(self) -> bool:
         """Whether the collecting batch has no room for another body."""
@@ -270,20 +282,51 @@ class Commits:
         with self.lock:
             while self.committing is not None:
                 self._idle.wait()
-            self.check_usable()
+            self._check_sound()
             self._store.follower = follower
+            return self._store.position
+
+    def stand_by(self, why: Callable[[], str]) -> tuple[Position, bytes | None]:
+        """As `Following.stand_by`."""
+        with self.lock:
+            while self.committing is not None or self.collecting.bodies:
+                self._idle.wait()
+            self._check_sound()
+            self.standing_by = why
+            assert self.view is not None
+            return self._store.position, self.view.get(FOLLOWED_KEY)
+
+    def apply(self, batches: Iterable[Mapping[bytes, bytes | None]], note: bytes) -> None:
+        """As `Following.apply`."""
+        batch, waiter = Batch(), Waiter()
+        batch.tell(batches)
+        batch.records[FOLLOWED_KEY] = note
+        batch.waiters.append(waiter)
+        self._take_turn(batch)
+        self.commit(batch)
+        waiter.gate.acquire()
+        if waiter.failed is not None:
+            raise waiter.failed
+
+    def take_over(self) -> Position:
+        """As `Following.take_over`."""
+        with self.lock:
+            while self.committing is not None:
+                self._idle.wait()
+            self._check_sound()
+            view = self.view
+            assert view is not None
+            self._sequence = _last_sequence(view)
+            self._last_stamp = _last_stamp(view)
+            self._recent.clear()
+            self.standing_by = None
             return self._store.position
 
     def checkpoint(self, directory: Path) -> None:
         """Copy the store between two commits. Raises StorageError, CommitFailed."""
         # An empty batch takes the place of a commit: bodies still collect, but nothing is written meanwhile.
         token = Batch()
-        with self.lock:
-            self._checkpoints.append(token)
-            try:
-                self._wait_for_place(token)
-            finally:
-                self._checkpoints.remove(token)
+        self._take_turn(token)
         try:
             self._store.checkpoint(directory)
         finally:
@@ -291,14 +334,20 @@ class Commits:
                 self._end_commit()
             self._settle(token, None)
 
-    def _wait_for_place(self, token: Batch) -> None:
-        """Wait for the checkpoint's turn in place of a commit; under the lock."""
-        while self.committing is not token:
-            self.check_usable()
-            if self.committing is None and self._checkpoints[0] is token:
-                self.committing = token
-            else:
-                self._idle.wait()
+    def _take_turn(self, token: Batch) -> None:
+        """Wait for the turn of a checkpoint, or of another store's batch, in place of a commit. Raises
+        StoreClosed, CommitFailed."""
+        with self.lock:
+            self._checkpoints.append(token)
+            try:
+                while self.committing is not token:
+                    self._check_sound()
+                    if self.committing is None and self._checkpoints[0] is token:
+                        self.committing = token
+                    else:
+                        self._idle.wait()
+            finally:
+                self._checkpoints.remove(token)
 
     def close(self) -> bool:
         """Commit what was collected, and end the thread. Returns whether the store was open."""
@@ -402,3 +451,13 @@ class Commits:
         with self.lock:
             self._gathering.forget()
             self._release()
+
+
+def _last_stamp(view: View) -> int:
+    stored = view.get(STAMP_KEY)
+    return 0 if stored is None else int.from_bytes(stored, "big")
+
+
+def _last_sequence(view: View) -> int:
+    stored = view.get(BATCH_KEY)
+    return 0 if stored is None else unpack_batch(stored)[1]

@@ -20,6 +20,7 @@ Space 0xFFFFFFFF is the engine's own:
     "totals"     a space    records, bytes: 8 bytes big-endian each, signed
     "clearing"   a space    empty; the space was deleted, its records are still to be dropped or their files
                             to be compacted
+    "followed"   -          what `Following.apply` got as its note, in a store that follows another one
 
 Refuses to know: what the records mean.
 """
@@ -72,6 +73,7 @@ def space_bound(space: int, partition: bytes, sort: bytes, partition_bytes: int)
 
 BATCH_KEY: Final = pack(ENGINE_SPACE, b"batch", b"")
 STAMP_KEY: Final = pack(ENGINE_SPACE, b"stamp", b"")
+FOLLOWED_KEY: Final = pack(ENGINE_SPACE, b"followed", b"")
 TOTALS: Final = b"totals"
 TOTALS_PREFIX: Final = pack(ENGINE_SPACE, TOTALS, b"")
 CLEARING: Final = pack(ENGINE_SPACE, b"clearing", b"")

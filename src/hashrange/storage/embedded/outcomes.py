@@ -6,10 +6,12 @@ Refuses to know: when the batch is committed, and whether the commit works.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Mapping
 from threading import Lock
 from typing import Final
 
 from hashrange.storage.embedded.bodies import Layer
+from hashrange.storage.embedded.keys import CLEARING
 from hashrange.storage.failures import CommitError, CommitFailed, CommitFault, CommitUnknown, Moment
 from hashrange.storage.loops import Outcome
 
@@ -40,10 +42,10 @@ class Batch(Layer):
     """The writes of some bodies, and the callers that wait until these writes are durable.
 
     `unknown` says why the store cannot tell whether the writes are durable, `held_back` why a follower has
-    forbidden to acknowledge them.
+    forbidden to acknowledge them. `is_told`: `records` are all records of batches of another store.
     """
 
-    __slots__ = ("bodies", "bytes", "held_back", "outcomes", "unknown", "waiters")
+    __slots__ = ("bodies", "bytes", "held_back", "is_told", "outcomes", "unknown", "waiters")
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,6 +55,7 @@ class Batch(Layer):
         self.bytes = 0
         self.unknown: str | None = None
         self.held_back: str | None = None
+        self.is_told = False
 
     def meet(self, fault: CommitFault | None, moment: Moment) -> None:
         """Call a test's fault, if there is one, to fail the batch. Raises `Prevented` before the writes, the
@@ -73,6 +76,21 @@ class Batch(Layer):
     def failure(self, cause: str) -> CommitError:
         """The error for its bodies when the batch has failed for this reason."""
         return commit_failed(cause) if self.unknown is None else _commit_unknown(self.unknown)
+
+    def tell(self, batches: Iterable[Mapping[bytes, bytes | None]]) -> None:
+        """Add batches of another store, as a `Follower` got them. The notes of deleted spaces stay until this
+        store has dropped their records (`upkeep`)."""
+        self.is_told = True
+        records, cleared = self.records, set(self.cleared)
+        for told in batches:
+            for key, value in told.items():
+                self.bytes += len(key) + (len(value) if value is not None else 0)
+                if not key.startswith(CLEARING):
+                    records[key] = value
+                elif value is not None:
+                    records[key] = value
+                    cleared.add(int.from_bytes(key[-4:], "big"))
+        self.cleared = cleared
 
     def full(self, bodies_max: int) -> bool:
         return self.bodies >= bodies_max or self.bytes >= BATCH_BYTES_MAX

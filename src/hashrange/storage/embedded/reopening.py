@@ -37,11 +37,14 @@ _PAUSE_SECONDS: Final = 0.002
 class Reopening:
     """How far the repair after a failed batch has come."""
 
-    __slots__ = ("_batch_number", "_before", "_broken", "_keys", "_readers")
+    __slots__ = ("_batch_number", "_before", "_broken", "_keys", "_readers", "_stored_number")
 
-    def __init__(self, broken: Rdict, batch_number: int, keys: Iterable[bytes]) -> None:
+    def __init__(self, broken: Rdict, batch_number: int, stored_number: int, keys: Iterable[bytes]) -> None:
+        """`batch_number` is that of the failed batch, `stored_number` that of the last one before it which is
+        in the store."""
         self._broken = broken
         self._batch_number = batch_number
+        self._stored_number = stored_number
         self._keys = list(keys)
         self._before: dict[bytes, bytes | None] = {}
         self._readers: weakref.ref[View] | None = None  # of the broken RocksDB
@@ -56,7 +59,7 @@ class Reopening:
         db = open_for_reading()
         stored = db.get(BATCH_KEY)
         last = 0 if stored is None else unpack_batch(stored)[0]
-        if last < self._batch_number - 1:
+        if last < self._stored_number:
             db.close()
             raise StorageError(f"the log ends at batch {last}, before the last one that was acknowledged")
         self._before = before

@@ -57,6 +57,7 @@ class Store:
         self.follower: Follower | None = None
         self._totals: dict[int, Totals] = {}
         self._batch_number = 0
+        self._stored_number = 0  # that of the last batch which is in the store
         self._unsynced = False  # whether RocksDB got a batch that is not durable yet
         self._reopening: Reopening | None = None  # None: RocksDB itself is sound
 
@@ -76,6 +77,7 @@ class Store:
         number, sequence = (0, 0) if stored is None else unpack_batch(stored)
         # A batch number is never given twice, even if the batch failed.
         self._batch_number = max(number, self._batch_number)
+        self._stored_number = number
         self.db = db
         self._totals.clear()
         self._sync()
@@ -98,8 +100,9 @@ class Store:
         except (NoRoom, Prevented):
             raise
         except BaseException:
-            self._reopening = Reopening(self.db, self._batch_number, records)
+            self._reopening = Reopening(self.db, self._batch_number, self._stored_number, records)
             raise
+        self._stored_number = self._batch_number
         if len(self._totals) > _TOTALS_MAX:
             self._totals.clear()
         self._totals.update(totals)
@@ -152,13 +155,18 @@ class Store:
 
     def _records(self, batch: Batch, view: View, sequence: int) -> tuple[_Records, dict[int, Totals]]:
         """All records of a batch, the engine's own included, and the new totals."""
-        records, totals = with_totals(batch, self._totals, view)
-        for space in batch.cleared:
-            self._totals.pop(space, None)
+        if batch.is_told:
+            records, totals = batch.records.copy(), {}
+            self._totals.clear()
+            self._batch_number = unpack_batch(records[BATCH_KEY] or b"")[0]
+        else:
+            records, totals = with_totals(batch, self._totals, view)
+            for space in batch.cleared:
+                self._totals.pop(space, None)
+            self._batch_number += 1
+            records[BATCH_KEY] = pack_batch(self._batch_number, sequence)
         for space in self.upkeep.take_done():
             records[clearing_key(space)] = None
-        self._batch_number += 1
-        records[BATCH_KEY] = pack_batch(self._batch_number, sequence)
         return records, totals
 
     def _write(self, batch: Batch, view: View, records: _Records, fault: CommitFault | None) -> View:

@@ -64,8 +64,10 @@ def sweep(
 
     While some units have more to do, only these run, and the tables are listed only now and then.
     """
-    background.take_part()
     wait = settings.sweep_seconds
+    if background.paused:
+        return max(wait, _WAIT_SECONDS_MIN)
+    background.take_part()
     lane = background.tables
     listed: Callable[[], Iterator[Unit]] | None = None
     known: list[Definition] | None = None
@@ -116,6 +118,8 @@ def sweep_aside(
         return chain.from_iterable(units_of(tables) for units_of in kinds)
 
     wait = settings.sweep_seconds
+    if background.paused:
+        return max(wait, _WAIT_SECONDS_MIN)
     is_due = lane.is_list_due(wait)
     occasion = Occasion(clock(), settings)
     lane.is_held = background.is_held(engine, occasion.now)

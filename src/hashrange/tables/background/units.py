@@ -186,7 +186,7 @@ class Background:
     `states_due` is when the next state of a table ends, by the database's clock (epoch seconds). `listed` is
     called with all tables whenever they were listed. `kept` is what operations keep in memory, by names;
     there may be background work on it. `clock_is_real`: leaps of the database's clock are not meant, and
-    `leaps` judges them.
+    `leaps` judges them. `paused`: nothing is done, because the store's contents come from another one.
     """
 
     def __init__(
@@ -203,6 +203,7 @@ class Background:
         self.damages = 0
         self.states_due = 0.0
         self.clock_is_real = False
+        self.paused = False
         self.leaps: leaps.Leaps | None = None
         self.listed: Callable[[list[Table]], None] = _ignore
         self.kept: dict[str, Any] = {}

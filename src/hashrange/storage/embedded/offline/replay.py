@@ -8,16 +8,16 @@ Refuses to know: what records mean, where the files and the batches come from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from rocksdict import Rdict, WriteBatch
 
-from hashrange.files.durable import sync_directory
+from hashrange.files.durable import sync_directory, write_durably
 from hashrange.storage.embedded import disk
 from hashrange.storage.embedded.batches import write, writing
-from hashrange.storage.embedded.files.directory import unusable
+from hashrange.storage.embedded.files.directory import COPYING, unusable
 from hashrange.storage.embedded.keys import BATCH_KEY, CLEARING, space_range, unpack_batch
 from hashrange.storage.embedded.offline.new_directory import NewDirectory
 from hashrange.storage.failures import StorageError
@@ -31,15 +31,16 @@ class Replay:
     """A new store in a directory that is missing, empty, or holds an unfinished copy. Put the files of a
     checkpoint into `rocks`, call `open`, `apply` the batches in order, and `finish`; `close` in any case."""
 
-    def __init__(self, directory: Path, origin: str) -> None:
-        """`origin` names the copy, for anyone who finds the directory unfinished.
+    def __init__(self, directory: Path, origin: str, parts: Sequence[str] = ()) -> None:
+        """`origin` names the copy, for anyone who finds the directory unfinished. Of an unfinished copy the
+        `parts` are removed; without them everything.
 
         Raises DataDirectoryLocked, UnknownFormat, StorageError.
         """
         self._directory = directory
         self._db: Rdict | None = None
         self.rocks = directory / "rocks"
-        self._new = NewDirectory(directory, origin)
+        self._new = NewDirectory(directory, origin, parts)
         try:
             self.rocks.mkdir(mode=0o700)
             sync_directory(directory)
@@ -107,3 +108,18 @@ class Replay:
             self._db.close()
             self._db = None
         self._new.close()
+
+
+def renounce(directory: Path, origin: str) -> None:
+    """Make a store an unfinished copy: from now on only a new copy accepts its directory. An engine may have
+    the store open. Raises StorageError."""
+    try:
+        write_durably(directory / COPYING, f"{origin}\n".encode())
+        sync_directory(directory)
+    except OSError as error:
+        raise unusable(directory, error) from error
+
+
+def is_unfinished(directory: Path) -> bool:
+    """Whether the directory holds an unfinished copy."""
+    return (directory / COPYING).exists()
