@@ -218,6 +218,11 @@ sync-rounds: ROUNDS = 1000
 sync-rounds: $(VENV)/.develop  ## Two tables and their sync under faults and deaths: histories of each kind (ROUNDS=1000)
 	HASHRANGE_SYNC_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/sync/tests -k "histories or killed"
 
+.PHONY: copy-rounds
+copy-rounds: ROUNDS = 200
+copy-rounds: $(VENV)/.develop  ## Servers that ship, and standbys, killed at any moment (ROUNDS=200)
+	HASHRANGE_COPY_KILLS=$(ROUNDS) HASHRANGE_COPY_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/replication/tests -k kills
+
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)
 

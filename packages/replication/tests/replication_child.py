@@ -1,6 +1,11 @@
-"""A process that writes and ships until it is killed: `test_kills`.
+"""A process that writes and ships, or follows, until it is killed: `test_kills`, `test_standby_kills`.
 
-It writes the numbers from the last one on, each in a body of its own, and prints each that is acknowledged.
+    python -m replication_child DIRECTORY FOLDER acks|none            writes
+    python -m replication_child DIRECTORY FOLDER acks|none standby    follows; writes when it is promoted
+
+It writes the numbers from the last one on, each in a body of its own, and prints each that is acknowledged. A
+standby says "agreed" when the primary has agreed to it, and is promoted by a line of its input; it answers
+with "promoted" and how many numbers it holds then.
 """
 
 from __future__ import annotations
@@ -9,11 +14,18 @@ import os
 import sys
 import time
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange.storage.failures import StorageError
+from hashrange_replication import lease
+from hashrange_replication.failures import CopyError
 from hashrange_replication.place import place_of
 from hashrange_replication.running import Copying, Options
+from hashrange_replication.standby.following import Standby
+from hashrange_replication.standby.opening import make_ready
 
 SPACE = 5
 PARTITION = b"p"
@@ -25,36 +37,64 @@ def numbers(engine: EmbeddedEngine) -> list[int]:
     return engine.read(lambda reader: [int.from_bytes(sort) for sort, _ in reader.scan(SPACE, PARTITION)])
 
 
-def main(directory: Path, folder: str, acks: bool) -> None:
+def opened(directory: Path) -> EmbeddedEngine:
     # Small limits: kills also hit flushes, and batches that do not go through the log.
-    engine = EmbeddedEngine(directory, write_buffer_bytes=256 * 1024, logged_bytes_max=VALUE_BYTES * 3)
-    copying = Copying(
-        engine,
-        directory,
-        place_of(folder),
-        None,
-        Options(acks=acks),
-        where="a child",
-        clock=time.time,
-        now=time.monotonic,
-        random=os.urandom,
-    )
-    copying.begin()
-    copying.start()
+    return EmbeddedEngine(directory, write_buffer_bytes=256 * 1024, logged_bytes_max=VALUE_BYTES * 3)
+
+
+def write(engine: EmbeddedEngine, copying: Copying) -> None:
+    """Write until the process is killed, or was overtaken."""
     number = max(numbers(engine), default=-1) + 1
-    while True:
+    while copying.lease.fenced is None:
 
         def body(txn: Transaction, number: int = number) -> None:
             for copy in range(1 + number % 5 // 4 * 4):
                 txn.put(SPACE + 1 + copy, PARTITION, number.to_bytes(8), bytes(VALUE_BYTES))
+            if txn.get(SPACE, PARTITION, number.to_bytes(8)) is None:
+                txn.count(SPACE, 1, 8)
             txn.put(SPACE, PARTITION, number.to_bytes(8), b"")
-            txn.count(SPACE, 1, 8)
 
-        engine.write(body)
+        try:
+            engine.write(body)
+        except StorageError:
+            copying.lease.renew()  # (it raises Fenced)
+            continue
         print(number, flush=True)
         number += 1
         copying.shipper.wake.set()  # ship at once: a second is long in this test
 
 
+def main(directory: Path, folder: str, acks: bool, follows: bool) -> None:
+    outside: Any = {"where": "a child", "clock": time.time, "now": time.monotonic, "random": os.urandom}
+    place, options = place_of(folder), Options(acks=acks)
+    if not follows:
+        engine = opened(directory)
+        copying = Copying(engine, directory, place, None, options, **outside)
+        copying.begin()
+        copying.start()
+        write(engine, copying)
+        return
+    make_ready(place, directory, None, os.urandom)
+    engine = opened(directory)
+    standby = Standby(engine, directory, place, None, options, **outside)
+    standby.begin()
+    wanted, is_agreed = Event(), False
+    Thread(target=lambda: (sys.stdin.readline(), wanted.set()), daemon=True).start()
+    while not wanted.wait(0.02):
+        standby.step()
+        if standby.is_agreed and not is_agreed:
+            is_agreed = True
+            print("agreed", flush=True)
+    copying = standby.promote()
+    print("promoted", len(numbers(engine)), flush=True)
+    copying.start()
+    write(engine, copying)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "acks")
+    # Short terms: a round lasts as long as they do.
+    lease.TTL_SECONDS, lease.MARGIN_SECONDS = 2.0, 0.2  # type: ignore[misc]
+    try:
+        main(Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "acks", sys.argv[4:] == ["standby"])
+    except CopyError as error:
+        print("over:", error, flush=True)

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from hashrange.rings import ServingPart, Starting
 from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import Family
 from hashrange.storage.api import Engine
-from hashrange.storage.capabilities import Followed, Following
+from hashrange.storage.capabilities import Followed
 from hashrange.storage.embedded.offline.replay import renounce
 from hashrange.storage.failures import StorageError
 from hashrange_replication.failures import CopyError
@@ -121,7 +122,9 @@ class ReplicationPart(ServingPart):
             restored = make_ready(place, directory, key, os.urandom, restoring())
             if restored is not None:
                 click.echo(f"{directory}: {told(restored)}", err=True)
-            return EmbeddedEngine(directory, cache_bytes=cache_bytes)
+            engine = EmbeddedEngine(directory, cache_bytes=cache_bytes)
+            engine.stand_by(lambda: "This server is a standby, and has not begun to follow the copy yet.")
+            return engine
 
     def begin(self, starting: Starting) -> None:
         """Begin to ship to --copy-to, or to follow it. Raises click.ClickException."""
@@ -136,9 +139,14 @@ class ReplicationPart(ServingPart):
                 _follow(starting)
             else:
                 copying = Copying(engine, starting.data_dir, *_common(given), **_outside(starting.data_dir))
-                copying.guard = lambda: starting.database.observers.observe(Guard(copying.lease.refusing))
+                _guard(starting.database, copying)
                 copying.begin()
                 _ship(starting, copying)
+
+
+def _guard(database: Database, copying: Copying) -> None:
+    """Have strongly consistent reads ask for the lease as soon as there is a standby."""
+    copying.guard = lambda: database.observers.observe(Guard(copying.lease.refusing))
 
 
 def _ship(starting: Starting, copying: Copying) -> None:
@@ -150,10 +158,12 @@ def _ship(starting: Starting, copying: Copying) -> None:
 
 def _follow(starting: Starting) -> None:
     """Begin to follow; also prepare for what ends that."""
+    from hashrange.storage.embedded import EmbeddedEngine
+
     database, directory = starting.database, starting.data_dir
     engine = database.engine
     assert directory is not None
-    assert isinstance(engine, Following)
+    assert isinstance(engine, EmbeddedEngine)
     place, key, options = _common(starting.given)
     standby = Standby(
         engine,
@@ -170,7 +180,6 @@ def _follow(starting: Starting) -> None:
     database.background.paused = True
 
     def promoted(copying: Copying) -> None:
-        copying.guard = lambda: database.observers.observe(Guard(copying.lease.refusing))
         _ship(starting, copying)
         database.background.forget()
         database.background.paused = False
@@ -180,7 +189,7 @@ def _follow(starting: Starting) -> None:
         renounce(directory, f"the copy at {place.shown}, because {why}")
         signal.raise_signal(signal.SIGTERM)  # `hashrange standby` begins anew
 
-    standby.promoted, standby.again = promoted, again
+    standby.succeeding, standby.promoted, standby.again = partial(_guard, database), promoted, again
     standby.start()
     starting.stack.callback(standby.close)
     copied: Copied = database.part("replication", "copying")

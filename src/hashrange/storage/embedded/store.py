@@ -155,8 +155,9 @@ class Store:
 
     def _records(self, batch: Batch, view: View, sequence: int) -> tuple[_Records, dict[int, Totals]]:
         """All records of a batch, the engine's own included, and the new totals."""
+        totals: dict[int, Totals] = {}
         if batch.is_told:
-            records, totals = batch.records.copy(), {}
+            records = batch.records.copy()
             self._totals.clear()
             self._batch_number = unpack_batch(records[BATCH_KEY] or b"")[0]
         else:

@@ -79,8 +79,8 @@ class Standby:
     those of `Copying`. `promote_after`: the standby promotes itself when the primary has been silent for so
     many seconds; None: only when it is asked to.
 
-    `again` is called, once, with the reason when the store can no longer follow. `promoted` is called when
-    the engine accepts writes.
+    `again` is called, once, with the reason when the store can no longer follow. `succeeding` is called when
+    a promotion begins, `promoted` when the engine accepts writes.
     """
 
     def __init__(
@@ -132,6 +132,7 @@ class Standby:
         self.is_done = False
         """Whether the standby follows no more: it was promoted, or the store cannot follow."""
         self.again: Callable[[str], None] = lambda why: None
+        self.succeeding: Callable[[Copying], None] = lambda copying: None
         self.promoted: Callable[[Copying], None] = lambda copying: None
 
     def begin(self) -> None:
@@ -290,6 +291,7 @@ class Standby:
                 wait=self._wait,
                 succession=Succession(self._watch, self._catch_up, not force),
             )
+            self.succeeding(copying)
             copying.begin()
             self.is_done = True
             self._engine.take_over()
@@ -368,8 +370,8 @@ class Standby:
         record = self._watch.record
         primary = f" ({record.where})" if record is not None else ""
         return (
-            f"This server is a standby of the copy at {self.place.shown}, {self.lag_seconds:.0f} s behind: it "
-            "answers eventually consistent reads only. Send writes and strongly consistent reads to the "
+            f"This server is a standby of the copy at {self.place.shown}, {self.lag_seconds:.0f} s behind: "
+            "it answers eventually consistent reads only. Send writes and strongly consistent reads to the "
             f"primary{primary}; if that is lost, `hashrange replica promote` makes this server the primary."
         )
 
@@ -395,7 +397,7 @@ class Standby:
 
 def _foreign(directory: Path, place: Place) -> str:
     return (
-        f"The directory {directory} is no standby of the copy at {place.shown}: it holds another store, or writes "
-        "that the copy may lack. Start the standby with a new directory; keep this one until you have looked "
-        "at it."
+        f"The directory {directory} is no standby of the copy at {place.shown}: it holds another store, or "
+        "writes that the copy may lack. Start the standby with a new directory; keep this one until you have "
+        "looked at it."
     )
