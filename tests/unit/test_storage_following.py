@@ -119,7 +119,7 @@ def test_batches_are_applied_as_one_and_readers_keep_their_moment(pair: Pair) ->
 
 def test_bodies_that_write_are_refused(pair: Pair) -> None:
     outcomes: list[Any] = []
-    with pytest.raises(CommitFailed, match="^ask the first one$"):
+    with pytest.raises(CommitFailed, match=r"^ask the first one$"):
         pair.second.write(lambda txn: txn.put(5, P, b"a", b""))
     pair.second.submit(lambda txn: None, lambda result, error: outcomes.append(error))
     assert [str(error) for error in outcomes] == ["ask the first one"]

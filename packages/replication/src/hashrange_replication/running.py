@@ -200,14 +200,15 @@ class Copying:
         self._take(self._state.epoch if self._state is not None else None)
         try:
             end = succession.catch_up()
-            bases = max(chain.list_copy(self.place, files=False).bases.items())
+            bases = chain.list_copy(self.place, files=False).bases
         except BaseException:
             self.lease.release()
             raise
         self._write_state(None)
         self.spool.drop()
-        self.shipper.follow_on(replace(end, epoch=self.lease.epoch), end.after)
-        self.bases.continues(bases[1].bytes, bases[0].batch)
+        if bases:
+            self.shipper.follow_on(replace(end, epoch=self.lease.epoch), end.after)
+            self.bases.continues(bases[max(bases)].bytes, max(bases).batch)
         return self._engine.follow(None)
 
     def _take(self, known_epoch: int | None) -> Record | None:

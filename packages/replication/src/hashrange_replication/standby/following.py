@@ -292,7 +292,12 @@ class Standby:
                 succession=Succession(self._watch, self._catch_up, not force),
             )
             self.succeeding(copying)
-            copying.begin()
+            try:
+                copying.begin()
+            except BaseException:
+                self._engine.follow(None)
+                self._write_state()
+                raise
             self.is_done = True
             self._engine.take_over()
             self.promoted(copying)
