@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.storage.embedded import EmbeddedEngine
@@ -103,6 +105,11 @@ class Standing:
         """End without a note. (The store is closed, so that it can be opened again.)"""
         self.engine.follow(None)
         self.database.close()
+
+
+def plain(answer: Any) -> Any:
+    """An answer as a client gets it."""
+    return orjson.loads(orjson.dumps(answer))
 
 
 def standing(world: World, name: str = "standby", **given: Any) -> Standing:

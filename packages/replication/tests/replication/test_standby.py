@@ -24,7 +24,7 @@ from hashrange_replication.standby import following
 from hashrange_replication.status import status
 from hashrange_replication.verify import verify
 from shipping import Faulty, World, begun, contents, place_in, restored
-from standing import Standing, standing
+from standing import Standing, plain, standing
 from worlds import create, expiry_of, new_index, table_of
 
 TTL = leases.TTL_SECONDS
@@ -37,9 +37,8 @@ def put(database: Database, number: int, **more: Any) -> None:
 
 
 def numbers(database: Database) -> list[int]:
-    found = database.execute("Scan", {"TableName": "table"})
-    items = found["Items"]
-    return sorted(int(item["n"]["N"]) for item in items)
+    found = plain(database.execute("Scan", {"TableName": "table"}))
+    return sorted(int(item["n"]["N"]) for item in found["Items"])
 
 
 def away(name: str, key: str) -> str:
@@ -169,7 +168,7 @@ def test_a_standby_takes_over_and_everything_goes_on(tmp_path: Path) -> None:
     second.copying.ship()
     second.copying.make_base()
     assert len(list_copy(world.place).bases) == bases
-    records = second.execute("GetRecords", ShardIterator=iterator)["Records"]
+    records = plain(second.execute("GetRecords", ShardIterator=iterator))["Records"]
     assert [record["dynamodb"]["Keys"]["p"]["S"] for record in records] == ["item 1", "item 2", "item 3"]
     sequences = [int(record["dynamodb"]["SequenceNumber"]) for record in records]
     assert sequences == sorted(set(sequences))
@@ -250,7 +249,7 @@ def test_a_primary_that_is_overtaken_while_it_runs_acknowledges_nothing(tmp_path
     world.copying.keep_lease()
     assert "replica restore" in (world.copying.lease.fenced or "")
     put(second.database, 2)
-    world.crash()
+    world.database.close()
     second.close()
 
 
