@@ -81,6 +81,7 @@ class Worker:
             case "pass", (seconds,):
                 world.clock.advance(seconds)
                 world.now.advance(seconds)
+                world.copying.keep_lease()
                 world.database.settle()
             case "backup", (table,):
                 self.execute("CreateBackup", TableName=table, BackupName="backup")
@@ -116,6 +117,7 @@ class Worker:
     def keep(self) -> None:
         """Remember what the store holds now, and let the time go on."""
         self.past[self.world.clock.now()] = contents(self.world.engine)
+        self.world.copying.keep_lease()
         self.world.step()
 
 

@@ -129,6 +129,7 @@ class Standby:
         """The last batch in the store."""
         self.problem = ""
         """Why the last step failed."""
+        self._is_forced = False
         self.is_done = False
         """Whether the standby follows no more: it was promoted, or the store cannot follow."""
         self.again: Callable[[str], None] = lambda why: None
@@ -156,6 +157,7 @@ class Standby:
     def step(self) -> None:
         """Follow the copy to its end. What fails is a `problem` until the next step."""
         with self._lock:
+            self._is_forced = False
             if self.is_done:
                 return
             try:
@@ -227,11 +229,14 @@ class Standby:
                 self._renounce(why)  # this store has batches of a server that was overtaken
                 return True
         for name in sorted(listing.bases, reverse=True):
-            if name.batch > self.batch and found.manifest(name).predecessor != here.predecessor:
-                self._renounce(f"a base was made in epoch {name.epoch}, of batches that this store lacks")
+            if found.manifest(name).predecessor != here.predecessor:
+                self._renounce(f"a chain began in epoch {name.epoch}, with a base")
                 return True
-        if later:
-            raise CopyError(f"{why}; its base is not there yet.")
+        if later and not self._is_forced:
+            raise CopyError(
+                f"{why}; its base is not there yet. If the primary is dead for certain, promote with --force: "
+                "what that chain has is lost, as nobody can restore it."
+            )
         return False
 
     def _look_for_base(self, why: str) -> None:
@@ -274,6 +279,7 @@ class Standby:
         follow.
         """
         with self._lock:
+            self._is_forced = force
             self._follow()
             if self.is_done:
                 raise CopyError("the standby is being restored anew, or is the primary already.")
