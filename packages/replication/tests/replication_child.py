@@ -93,7 +93,7 @@ def main(directory: Path, folder: str, acks: bool, follows: bool) -> None:
 
 if __name__ == "__main__":
     # Short terms: a round lasts as long as they do.
-    lease.TTL_SECONDS, lease.MARGIN_SECONDS = 2.0, 0.2  # type: ignore[misc]
+    lease.TTL_SECONDS, lease.QUIET_TTL_SECONDS, lease.MARGIN_SECONDS = 2.0, 1.0, 0.2  # type: ignore[misc]
     try:
         main(Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "acks", sys.argv[4:] == ["standby"])
     except CopyError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from doses import WHOLE
+from hashrange.files.durable import lock_file
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.inspection.check import check
 from hashrange_replication.verify import verify
@@ -48,6 +49,13 @@ class Child:
 
     def acknowledged(self) -> set[int]:
         return {int(line) for line in self.said if line.isdigit()}
+
+    def freeze(self, folder: Path) -> None:
+        """Stop it for a while; not while it holds the folder's lock, for which the standby would wait."""
+        with open(next(folder.rglob("lock"))) as file:
+            lock_file(file.fileno())
+            self.process.send_signal(signal.SIGSTOP)
+            os.waitpid(self.process.pid, os.WUNTRACED)
 
     def end(self) -> None:
         """Kill it, and hear the rest."""
@@ -89,7 +97,7 @@ def test_standbys_take_over_from_primaries_that_die(tmp_path: Path, acks: str, e
             if end == "killed":
                 primary.end()
             else:
-                primary.process.send_signal(signal.SIGSTOP)
+                primary.freeze(folder)
             assert standby.process.stdin is not None
             standby.process.stdin.write("promote\n")
             standby.process.stdin.flush()
