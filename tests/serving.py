@@ -66,8 +66,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
-    """Run `hashrange serve OPTIONS` until the block ends, then stop it by SIGTERM.
+def serving(*options: str, ahead_seconds: int = 0, name: str = "serve") -> Iterator[Server]:
+    """Run `hashrange serve OPTIONS`, or another command that serves, until the block ends, then stop it by
+    SIGTERM.
 
     `ahead_seconds`: how far the server's clock is ahead of the real time.
 
@@ -76,7 +77,7 @@ def serving(*options: str, ahead_seconds: int = 0) -> Iterator[Server]:
     """
     port = () if "--port" in options else ("--port", "0")
     program = ["-c", _SKEWED, str(ahead_seconds)] if ahead_seconds else ["-m", "hashrange"]
-    command = [sys.executable, *program, "serve", *port, *options]
+    command = [sys.executable, *program, name, *port, *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()

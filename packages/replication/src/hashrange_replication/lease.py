@@ -288,8 +288,18 @@ class Lease:
     def release(self) -> None:
         """Give the lease up. Raises BucketError, OSError."""
         with self._lock:
-            if self.fenced is None and self._etag:
-                self._put(replace(self._renewed(False), released=True), self._etag)
+            for _ in range(_TRIES):
+                if self.fenced is not None or not self._etag:
+                    return
+                wanted = replace(self._renewed(False), released=True)
+                try:
+                    self._put(wanted, self._etag)
+                except BucketError as error:
+                    if error.code != CHANGED:
+                        raise
+                    if not self._look_again(wanted, self._now()):
+                        continue  # a standby has registered since the last renewal
+                return
 
     def refusing(self) -> str | None:
         """Why nothing may be acknowledged now; None if it may."""

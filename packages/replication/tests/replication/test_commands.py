@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +26,8 @@ from hashrange_replication.guard import Guard, is_consistent
 from hashrange_replication.place import place_of
 from hashrange_replication.serving import families, health
 from hashrange_replication.verify import verify
-from serving import Server, serving
+from servers import asked, wait_for_base
+from serving import serving
 from shipping import World, contents, key_of, place_in, restored
 from worlds import create, table_of
 
@@ -182,21 +182,6 @@ def test_a_copy_in_s3(tmp_path: Path, s3_endpoint: str, monkeypatch: pytest.Monk
     assert all(key.startswith("one/copy/") for key in keys)
     done = run("verify", "--copy", "s3://bucket/one/copy", "--s3-endpoint", s3_endpoint)
     assert done.exit_code == 0, done.output
-
-
-def asked(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        text: str = answer.read().decode()
-    return text
-
-
-def wait_for_base(server: Server) -> None:
-    """Ask a server until its copy has a base, which begins a second after the start; else nothing is
-    restored from it."""
-    for _ in range(10_000):
-        if "base" not in orjson.loads(asked(f"{server.admin}/health"))["of_rings"]["replication"]:
-            return
-    raise AssertionError("the copy gets no base")
 
 
 @pytest.mark.parametrize("acks", [True, False])

@@ -90,6 +90,17 @@ def test_a_lease_that_ran_out_is_renewed_if_nobody_took_it(tmp_path: Path) -> No
     assert primary.refusing() is None
 
 
+def test_a_lease_is_given_up_although_a_standby_has_registered_since_the_last_renewal(tmp_path: Path) -> None:
+    place = place_in(tmp_path)
+    primary = lease_of(place, "a", Time())
+    primary.take(None)
+    assert register(place, "standby")
+    primary.release()
+    found = read_record(place)
+    assert found is not None
+    assert (found[0].released, found[0].standby) == (True, "standby")
+
+
 def test_a_standby_that_withdraws_frees_the_primary(tmp_path: Path) -> None:
     now = Time()
     place = place_in(tmp_path)

@@ -19,7 +19,7 @@ from hashrange_replication.verify import verify
 from replication_child import SPACE, numbers
 from shipping import place_in
 
-ROUNDS = int(os.environ.get("HASHRANGE_COPY_ROUNDS", "3" if WHOLE else "1"))
+ROUNDS = int(os.environ.get("HASHRANGE_COPY_ROUNDS", "2" if WHOLE else "1"))
 TESTS = Path(__file__).resolve().parents[1]
 
 

@@ -234,8 +234,8 @@ class Standby:
                 return True
         if later and not self._is_forced:
             raise CopyError(
-                f"{why}; its base is not there yet. If the primary is dead for certain, promote with --force: "
-                "what that chain has is lost, as nobody can restore it."
+                f"{why}; its base is not there yet. If the primary is dead for certain, promote with "
+                "--force: what that chain has is lost, as nobody can restore it."
             )
         return False
 
