@@ -86,7 +86,12 @@ def main(directory: Path, folder: str, acks: bool, follows: bool) -> None:
     standby = Standby(engine, directory, place, None, options, **outside)
     standby.begin()
     wanted, is_agreed = Event(), False
-    Thread(target=lambda: (sys.stdin.readline(), wanted.set()), daemon=True).start()
+
+    def hear() -> None:
+        sys.stdin.readline()
+        wanted.set()
+
+    Thread(target=hear, daemon=True).start()
     while not wanted.wait(0.02):
         standby.step()
         if standby.is_agreed and not is_agreed:

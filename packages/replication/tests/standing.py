@@ -46,6 +46,7 @@ class Standing:
         self.logged_bytes_max = logged_bytes_max
         self.again: list[str] = []
         self.copying: Copying | None = None
+        self.promoted = 0
         self.open()
 
     def open(self) -> None:
@@ -84,6 +85,7 @@ class Standing:
 
     def _promoted(self, copying: Copying) -> None:
         self.copying = copying
+        self.promoted += 1
         self.database.background.paused = False
         self.database.observers.observe(self.refusing, False)
 

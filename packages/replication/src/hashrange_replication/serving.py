@@ -187,7 +187,7 @@ def _follow(starting: Starting) -> None:
 
     def again(why: str) -> None:
         renounce(directory, f"the copy at {place.shown}, because {why}")
-        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` begins anew
+        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` restores it then
 
     standby.succeeding, standby.promoted, standby.again = partial(_guard, database), promoted, again
     standby.start()

@@ -306,7 +306,7 @@ def test_a_standby_promotes_itself_when_the_primary_is_silent(tmp_path: Path) ->
     assert second.copying is None
     world.now.advance(1)
     second.step()
-    assert second.copying is not None
+    assert second.promoted == 1
     put(second.database, 1)
     second.close()
 
@@ -376,12 +376,13 @@ def test_a_chain_that_begins_again_is_restored(tmp_path: Path) -> None:
     put(world.database, 3)
     world.copying.ship()
     second.step()
-    assert (numbers(second.database), second.again) == ([1], [])
+    assert numbers(second.database) == [1]
+    assert list(second.again) == []
     world.step()
     second.standby.step()
     assert len(second.again) == 1
     assert "epoch 2" in second.again[0]
-    with pytest.raises(CopyError, match="restored anew"):
+    with pytest.raises(CopyError, match="being restored"):
         second.standby.promote()
     second.close()
     second.open()

@@ -5,6 +5,7 @@
     refusing     refuses what only the primary may answer
     telling      one small object by which people see the standby from elsewhere
     admin        `POST /v1/promote`
+    command      `hashrange standby`
 
 Each second: look at the lease, list the segments behind the standby's position, apply them. The position is
 stored with the batches, so a standby that was killed goes on where its store is.

@@ -247,7 +247,7 @@ class Standby:
     def _renounce(self, why: str) -> None:
         if not self.is_done:
             self.is_done = True
-            _log.warning("the standby is restored anew", extra={"fields": {"cause": why}})
+            _log.warning("the standby is restored again", extra={"fields": {"cause": why}})
             self.again(why)
 
     def _register(self, record: Record) -> None:
@@ -282,7 +282,7 @@ class Standby:
             self._is_forced = force
             self._follow()
             if self.is_done:
-                raise CopyError("the standby is being restored anew, or is the primary already.")
+                raise CopyError("the standby is being restored, or is the primary already.")
             self._write_state()
             copying = Copying(
                 self._engine,
