@@ -74,16 +74,22 @@ def list_copy(place: Place, *, files: bool = True) -> Listing:
     return listing
 
 
-def list_after(place: Place, at: Position) -> Listing:
-    """The segments from a position on, and the bases of later epochs. Raises BucketError, OSError."""
+def list_after(place: Place, at: Position, *, bases: bool) -> Listing:
+    """The segments from a position on; with `bases`, also the bases of later epochs. Raises BucketError,
+    OSError."""
     listing = Listing()
     for one in place.list(SEGMENTS, SegmentName(at.epoch, at.index - 1).name):
         if (segment := segment_of(one.key)) is not None:
             listing.segments[segment] = one
-    for one in place.list(BASES, BaseName(at.epoch, _BATCH_MAX).name):
-        if (base := base_of(one.key)) is not None:
-            listing.bases[base] = one
+    if bases:
+        listing.bases = list_bases(place, BaseName(at.epoch, _BATCH_MAX).name)
     return listing
+
+
+def list_bases(place: Place, after: str = "") -> dict[BaseName, Object]:
+    """The bases of a copy, perhaps those after a name only. Raises BucketError, OSError."""
+    found = {base_of(one.key): one for one in place.list(BASES, after)}
+    return {name: one for name, one in found.items() if name is not None}
 
 
 @dataclass(frozen=True, slots=True)

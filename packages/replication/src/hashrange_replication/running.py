@@ -200,7 +200,7 @@ class Copying:
         self._take(self._state.epoch if self._state is not None else None)
         try:
             end = succession.catch_up()
-            bases = chain.list_copy(self.place, files=False).bases
+            bases = chain.list_bases(self.place)
         except BaseException:
             self.lease.release()
             raise

@@ -118,6 +118,7 @@ def test_a_standby_restores_itself_when_the_chain_begins_again(tmp_path: Path) -
         (("serve", "--promote-after", "30s", "--data-dir", "x"), "give --standby as well"),
         (("standby", "--copy", "nothing", "--data-dir", "x"), "there is no"),
         (("standby", "--data-dir", "x"), "--copy"),
+        (("standby", "--copy", ".", "--data-dir", "x", "--copy-key-file", "none"), "none cannot be read"),
     ],
 )
 def test_wrong_command_lines_say_what_is_wrong(

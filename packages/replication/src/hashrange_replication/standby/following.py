@@ -183,7 +183,8 @@ class Standby:
                 f"The copy at {self.place.shown} is of another store now, {record.store_id}. Start a standby "
                 "with a new directory."
             )
-        listing = chain.list_after(self.place, self.at)
+        # (a later base begins a chain in a later epoch: until there is one, this request is spared)
+        listing = chain.list_after(self.place, self.at, bases=record.epoch > self.at.epoch)
         found = chain.Chain(self.place, self._key, listing)
         try:
             for segment, after in found.walk(self.at):
@@ -241,7 +242,7 @@ class Standby:
 
     def _look_for_base(self, why: str) -> None:
         """If a base has more than this store, a segment that is lost does no harm."""
-        if any(name.batch > self.batch for name in chain.list_copy(self.place, files=False).bases):
+        if any(name.batch > self.batch for name in chain.list_bases(self.place)):
             self._renounce(why)
 
     def _renounce(self, why: str) -> None:
