@@ -347,6 +347,6 @@ def _taken_over(shown: str, record: Record, epoch: int) -> str:
     return (
         f"Another server has taken over the copy at {shown}: {record.where}, in epoch {record.epoch}; this "
         f"directory ends in epoch {epoch}, and may hold writes that the other one lacks. Stop this server "
-        "and keep its directory until you have looked at them; then run `hashrange replica restore` into a "
-        "new directory, and serve that one."
+        "and keep its directory until you have looked at them. Start `hashrange standby` with a new "
+        "directory, or run `hashrange replica restore` into one."
     )
