@@ -70,7 +70,7 @@ class Ring:
     stores: by URL scheme, the `Stores` of an engine, for `check` and `copy`. [postgres]
     endpoints: a sequence of `server.admin.application.Endpoint`.
         [console, access, lab, replication, sync]
-    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab, sync]
+    pages: a `hashrange_console.pages.Pages`, pages that the console shows. [access, lab, sql, sync]
     paths: the paths at and below which these endpoints and pages are, for a plane that cannot load them.
     metrics: a function of a `server.admin.port.Subject` that returns `server.metrics` families.
         [lab, replication]
@@ -374,7 +374,7 @@ HOMES: Final[Mapping[str, Home]] = {
         "/console/capacity", "/console/costs", "/console/heat", "/console/lab",
     )),
     "mcp": Home(_MCP, ("mcp",)),
-    "sql": Home(_SQL, ("sql",)),
+    "sql": Home(_SQL, ("sql",), (), ("/console/sql",)),
     "sync": Home(_SYNC, ("sync",), (), ("/v1/sync", "/console/sync")),
     "templates": Home(_WITH_THE_SERVER),
     "triggers": Home(_WITH_THE_SERVER, ("stream", "trigger")),

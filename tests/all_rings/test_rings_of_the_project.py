@@ -112,7 +112,7 @@ def test_rings_import_each_other_only_for_pages_and_for_the_tools_of_agents() ->
         for other in re.findall(r"^\s*(?:from|import) (hashrange_\w+)", path.read_text("utf-8"), re.M):
             if other != own:
                 found.add((path.relative_to(ROOT).parts[1:5], other))
-    with_pages = ("access", "lab", "sync")
+    with_pages = ("access", "lab", "sql", "sync")
     pages = {((ring, "src", f"hashrange_{ring}", "pages"), "hashrange_console") for ring in with_pages}
     # (what the console, the lab and access know, agents may ask for, and a SELECT of the entities)
     tools = {

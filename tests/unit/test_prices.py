@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hashrange.prices import RATES, UnknownRegion, WrongPrices, dollars, load, published
+from hashrange.prices import RATES, UnknownRegion, WrongPrices, dollars, load, on_demand, published
 from hashrange.prices.rates import Rates
 
 
@@ -40,6 +40,13 @@ def test_a_price_that_no_source_has_is_none() -> None:
     assert region.standard.of("read_capacity") == Decimal("0.0001544")
     assert region.standard.of("read_requests") is None
     assert region.standard.cost("read_requests", 7) is None
+
+
+def test_units_on_demand_have_a_price() -> None:
+    both = on_demand("us-east-1", reads=1_000_000, writes=2_000_000)
+    assert (both.amount, str(both)) == (Decimal("1.375"), "$1.38")
+    assert on_demand("us-east-1", reads=0.5, table_class="STANDARD_INFREQUENT_ACCESS").amount > both.amount * 0
+    assert str(on_demand("nowhere-1", reads=1)) == str(on_demand("eu-west-3", reads=7)) == "no price"
 
 
 def test_table_classes_and_reservations() -> None:

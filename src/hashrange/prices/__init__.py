@@ -13,7 +13,7 @@ guess. Refuses to know who consumed what.
 
 from __future__ import annotations
 
-from hashrange.prices.book import Book, Region, UnknownRegion, WrongPrices, load, published
+from hashrange.prices.book import Book, Region, UnknownRegion, WrongPrices, load, on_demand, published
 from hashrange.prices.rates import RATES, Rate, Rates, Reservation, dollars
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "WrongPrices",
     "dollars",
     "load",
+    "on_demand",
     "published",
 ]

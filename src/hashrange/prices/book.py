@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from hashrange.prices.money import Money, priced
 from hashrange.prices.rates import RATES, Rates, Reservation
 
 _CURRENCY: Final = "USD"
@@ -79,6 +80,14 @@ def published() -> Book:
     """The prices of the package."""
     text = resources.files("hashrange.prices").joinpath("published.toml").read_text(encoding="utf-8")
     return _parsed(text, "")
+
+
+def on_demand(region: str, *, reads: float = 0.0, writes: float = 0.0, table_class: str = "") -> Money:
+    """What request units cost on demand, by the prices of the package. "no price" as a text, if they have none
+    for the region."""
+    place = published().regions.get(region)
+    rates = place.rates(table_class) if place is not None else Rates()
+    return priced(rates, "read_requests", reads) + priced(rates, "write_requests", writes)
 
 
 def load(path: str | Path) -> Book:

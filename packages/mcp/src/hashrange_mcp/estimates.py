@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from mcp.server.mcpserver.exceptions import ToolError
 
+from hashrange.prices import on_demand
 from hashrange.tables.items.capacity import read_units
 from hashrange_console.items.sources import TableOrIndex, sources_of
+from hashrange_mcp.connection import Connection
 
 COUNTED_MAX: Final = 100
 UNITS_MAX: Final = 100.0
@@ -42,6 +44,12 @@ def of_each(source: TableOrIndex, items: int, *, consistent: bool) -> float:
 def of_all(source: TableOrIndex, *, consistent: bool) -> float:
     """The read units of reading everything."""
     return read_units(source.size, consistent=consistent)
+
+
+def told(connection: Connection, units: float, which: str = "") -> Json:
+    """The members of an answer that say what a request may cost; `which` ends their names."""
+    region = connection.clients.dynamodb.meta.region_name
+    return {f"estimated_units{which}": units, f"estimated_cost{which}": str(on_demand(region, reads=units))}
 
 
 def check(units: float, units_max: float) -> None:

@@ -164,6 +164,8 @@ def test_a_query_says_its_cost_and_goes_on(reader: Agent, shop: Any) -> None:
     }  # fmt: skip
     first = reader.ask("query", **asked)
     assert first["estimated_units"] == first["consumed_units"] == 0.5
+    # (0.125 dollars a million units; the read is eventually consistent)
+    assert first["estimated_cost"] == "$0.000000062"
     rest = reader.ask("query", **asked, start=first["next"])
     orders = [item["sk"]["S"] for item in (*first["items"], *rest["items"])]
     assert orders == ["ORDER#0", "ORDER#1", "ORDER#2"]
@@ -199,6 +201,7 @@ def test_what_costs_too_much_is_not_read(reader: Agent, shop: Any) -> None:
     cost = reader.ask("scan", table="shop", cost_only=True)
     assert cost["items"] == 72
     assert cost["estimated_units_for_all"] > 400
+    assert cost["estimated_cost_for_all"].startswith("$0.00006")
 
 
 def test_a_plan_says_how_a_statement_reads(reader: Agent, shop: Any) -> None:

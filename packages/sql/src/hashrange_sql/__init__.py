@@ -7,6 +7,9 @@ planning  what a statement reads: tables, columns, and conditions on keys that b
 reading   pages of items, from an endpoint or from the past
 shapes    the columns that attributes become, and their types
 entities  views of the kinds of items in a table
+pages     a page of the console
+child     the process in which a statement of the page runs
+messages  what the two say to each other
 
 hashrange_sql.query("SELECT status, count(*) AS n FROM orders GROUP BY status", client)
 """
@@ -28,7 +31,8 @@ def query(sql: str, client: Any, *, rate: float | None = None, memory: str = "1G
     from hashrange_sql.looking import opened
     from hashrange_sql.reading import ApiReader, Rate
 
-    with ApiReader(client).opened() as reader, opened(reader, rate=Rate(rate), memory=memory) as look:
+    settings = {"memory_limit": memory}
+    with ApiReader(client).opened() as reader, opened(reader, rate=Rate(rate), settings=settings) as look:
         plan = look.plan(sql)
         look.load(plan)
         names, rows = look.rows(plan)

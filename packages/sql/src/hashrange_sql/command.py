@@ -108,7 +108,8 @@ def command(
             click.echo(str(plan), err=not only_plan)
             if not only_plan:
                 if is_aws(endpoint_url) and plan.units > _UNASKED:
-                    confirm(f"Spend up to {plan.units:g} read units?", yes, "give --yes, or look with --plan")
+                    question = f"Spend up to {plan.units:g} read units more ({plan.money} in all)?"
+                    confirm(question, yes, "give --yes, or look with --plan")
                 _show(opened_look, plan, format_, output)
 
     try:

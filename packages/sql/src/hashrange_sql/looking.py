@@ -12,9 +12,10 @@ memory there; it reaches no other file, no network, and runs a single SELECT.
 from __future__ import annotations
 
 import io
+import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
@@ -23,8 +24,9 @@ from typing import Any, Final
 
 import duckdb
 import orjson
-from botocore.exceptions import ClientError, ParamValidationError
 
+from hashrange.prices import on_demand
+from hashrange.prices.money import Money
 from hashrange_console.items.sources import TableOrIndex, sources_of
 from hashrange_sql.entities import View, views_of
 from hashrange_sql.planning import UNUSED_OPTIMIZERS, Read, read_of, tables_named, uses_of
@@ -32,9 +34,8 @@ from hashrange_sql.reading import Json, Rate, Reader
 from hashrange_sql.shapes import Columns, columns_of, literal, quoted
 
 SAMPLE_ITEMS: Final = 400
-MEMORY: Final = "1GB"
+MEMORY: Final = {"memory_limit": "1GB"}
 """What DuckDB may use of the memory."""
-SEGMENTS: Final = 4
 ROWS_SHOWN: Final = 1_000
 _SEGMENT_BYTES: Final = 1 << 20
 _PAGE_BYTES: Final = 1 << 20
@@ -48,7 +49,17 @@ _SYSTEM: Final = ("information_schema", "pg_catalog")
 _KEY_TYPES: Final = {"S": "VARCHAR", "N": "DECIMAL(38,0)", "B": "BLOB"}
 _OPTIONS: Final = "skip_null := true, skip_empty := true, skip_default := true"
 _ONE_SELECT: Final = "One SELECT in DuckDB's SQL can run here, and nothing can be written."
-_RARE: Final = "Columns are the attributes that a sample has: a larger one (--sample) finds rarer attributes."
+_RARE: Final = (
+    "Columns are the attributes that a sample has: a larger one (`hashrange sql --sample`) finds rarer "
+    "attributes."
+)
+_ADVICE: Final = (
+    (duckdb.OutOfMemoryException, "Ask for fewer rows or columns, or group by something with fewer values."),
+    (duckdb.PermissionException, "Statements read tables, and neither files nor anything else."),
+    (duckdb.ConversionException, "TRY_CAST gives NULL for a value that does not fit."),
+)
+_FORMULA_BEGINS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_FORMULA: Final = literal(f"^[{''.join(re.escape(one) for one in _FORMULA_BEGINS)}]")
 _INSERT: Final = "INSERT INTO {} SELECT unnest(json_transform(CAST(? AS VARCHAR), '[\"JSON\"]'))"
 
 
@@ -58,11 +69,13 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Table:
-    """A table that a statement names. `types` are those of its columns, from the sample until it is loaded;
-    `told` is what users should know of them. `complete`: the sample was all of it."""
+    """A table that a statement names. `table_class` is that of the API, for prices. `types` are those of its
+    columns, from the sample until it is loaded; `told` is what users should know of them. `complete`: the
+    sample was all of it."""
 
     name: str
     sources: list[TableOrIndex]
+    table_class: str = ""
     types: dict[str, str] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
@@ -77,18 +90,39 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a statement reads: `tables` are those that it names, `reads` what is read of them."""
+    """What a statement reads: `tables` are those that it names, `reads` what is read of them. `region` is that
+    of the prices, "" where reading costs nothing."""
 
     sql: str
     tables: list[Table]
     reads: list[Read]
+    region: str
 
     @property
     def units(self) -> float:
-        """The read units, at most."""
+        """The read units, at most, without those of the samples, which are read already."""
         return sum([read.units for read in self.reads])
 
-    def __str__(self) -> str:
+    @property
+    def money(self) -> Money:
+        """What these units, and those of the samples, cost on demand."""
+        classes = {table.name: table.table_class for table in self.tables}
+        spent = [(table.units, table.table_class) for table in self.tables]
+        spent += [(read.units, classes[read.source.table]) for read in self.reads]
+        prices = [on_demand(self.region, reads=units, table_class=class_) for units, class_ in spent]
+        return sum(prices, Money())
+
+    @property
+    def cost(self) -> str:
+        """The units and the money of all that is read, the samples included, as a text; "" for nothing."""
+        if not self.tables or not self.region:
+            return ""
+        units = self.units + sum([table.units for table in self.tables])
+        return f"about {units:g} read units with the samples, {self.money} on demand in {self.region}"
+
+    @property
+    def lines(self) -> list[str]:
+        """What is read, a line for each read, sample and list of entities."""
         lines = [
             f"sample of {table.name}: {table.sampled} items, {table.units:g} read units"
             for table in self.tables
@@ -97,20 +131,24 @@ class Plan:
             if table.views:
                 named = ", ".join(f"{quoted(table.name)}.{quoted(view.name)}" for view in table.views)
                 lines.append(f"entities of {table.name}: {named}")
-        return "\n".join([*lines, *map(str, self.reads)] or ["nothing is read"])
+        return [*lines, *map(str, self.reads)] or ["nothing is read"]
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines, *([f"in all: {self.cost}"] if self.cost else [])])
 
 
 class Look:
     """See above. `opened` makes it."""
 
-    def __init__(self, reader: Reader, rate: Rate, sample_items: int, folder: Path, memory: str) -> None:
+    def __init__(
+        self, reader: Reader, rate: Rate, sample_items: int, folder: Path, settings: Mapping[str, str]
+    ) -> None:
         self._reader, self._rate = reader, rate
         self._sample_items = sample_items
         self.folder = folder
-        self._database = _connected(folder, "loaded items", memory)
-        self._planner = _connected(folder, "planned statements", memory)
-        unused = literal(",".join(UNUSED_OPTIMIZERS))
-        self._planner.execute(f"SET disabled_optimizers = {unused}")
+        unused = {"disabled_optimizers": ",".join(UNUSED_OPTIMIZERS)}
+        self._database = _connected(folder, "loaded items", settings)
+        self._planner = _connected(folder, "planned statements", {**settings, **unused})
         self._database.execute(f"CREATE SCHEMA {_RAW}")
         self._tables: dict[str, Table] = {}
 
@@ -138,7 +176,7 @@ class Look:
             if own := [use for use in uses if use.table == table.name]:
                 whole = Read(table.sources[0], done=True)
                 reads.append(whole if table.complete else read_of(table.sources, own, [*table.types]))
-        return Plan(sql, tables, reads)
+        return Plan(sql, tables, reads, self._reader.region)
 
     def load(self, plan: Plan, progress: Callable[[int], None] = lambda items: None) -> None:
         """Read what a plan says. `progress` gets the number of items of each page, from several threads.
@@ -164,13 +202,44 @@ class Look:
                 self._database.sql(plan.sql).show(max_rows=ROWS_SHOWN, max_width=_WIDTH)
             return found.getvalue()
 
-    def write(self, plan: Plan, form: str) -> Path:
-        """A file with the rows: `form` is csv, json (a line each) or parquet. Raises Refused."""
+    def write(self, plan: Plan, form: str, *, guarded: bool = False) -> Path:
+        """A file with the rows: `form` is csv, json (a line each) or parquet. `guarded`: in a CSV, texts that
+        a spreadsheet would run as formulas have an apostrophe before them. Raises Refused."""
         file = self.folder / f"answer.{form}"
         more = ", HEADER" if form == "csv" else ""
+        sql = self._guarded(plan.sql) if guarded and form == "csv" else plan.sql
         with _refusing():
-            self._database.execute(f"COPY ({plan.sql}\n) TO {literal(str(file))} (FORMAT {form}{more})")
+            self._database.execute(f"COPY ({sql}\n) TO {literal(str(file))} (FORMAT {form}{more})")
         return file
+
+    def columns(self, sql: str) -> list[tuple[str, str]]:
+        """The names and types of a loaded statement's columns. Raises Refused."""
+        with _refusing():
+            found = self._database.execute(f"SELECT * FROM ({sql}\n) LIMIT 0").description or ()
+            return [(name, str(kind)) for name, kind, *_ in found]
+
+    def texts(self, plan: Plan, columns_max: int, characters_max: int) -> list[list[str | None]]:
+        """The rows of a loaded plan's statement: the beginnings of the texts of its first columns, None for
+        NULL. Raises Refused."""
+        count = len(self.columns(plan.sql))
+        cut = ", ".join(
+            f"left(CAST(c{place} AS VARCHAR), {characters_max})" for place in range(min(count, columns_max))
+        )
+        with _refusing():
+            found = self._database.execute(f"SELECT {cut} FROM ({plan.sql}\n) AS {_answer(count)}")
+            return [list(row) for row in found.fetchall()]
+
+    def _guarded(self, sql: str) -> str:
+        """A statement whose texts are no formulas of a spreadsheet."""
+        columns = self.columns(sql)
+        shown = []
+        for place, (name, kind) in enumerate(columns):
+            column = f"c{place}"
+            if kind == "VARCHAR":
+                column = f"CASE WHEN regexp_matches({column}, {_FORMULA}) THEN chr(39) || {column} ELSE {column} END"
+            title = f"'{name}" if name.startswith(_FORMULA_BEGINS) else name
+            shown.append(f"{column} AS {quoted(title)}")
+        return f"SELECT {', '.join(shown)} FROM ({sql}\n) AS {_answer(len(columns))}"
 
     # -- Tables -------------------------------------------------------------------------------------------
 
@@ -178,28 +247,21 @@ class Look:
         """A table of a statement: an entity of it, which is `name`, if there is a schema."""
         wanted = name if schema in ("", "main") else schema
         if wanted.lower() not in self._tables:
-            sources = [*sources_of(self._described(wanted))]
-            table = Table(sources[0].table, sources[:1] if self._reader.past else sources)
+            described = self._described(wanted)
+            sources = [*sources_of(described)]
+            class_ = described.get("TableClassSummary", {}).get("TableClass", "")
+            table = Table(sources[0].table, sources[:1] if self._reader.past else sources, class_)
             self._tables[table.name.lower()] = table
             self._sample(table)
         return self._tables[wanted.lower()]
 
     def _described(self, name: str) -> Json:
-        client = self._reader.client
-        try:
-            described: Json = client.describe_table(TableName=name)["Table"]
+        if (described := self._reader.describe(name)) is not None:
             return described
-        except (ParamValidationError, client.exceptions.ResourceNotFoundException):
-            pass
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ValidationException":
-                raise
-        pages = client.get_paginator("list_tables").paginate()
-        known = [one for page in pages for one in page["TableNames"]]
+        known = self._reader.tables()
         for one in known:
-            if one.lower() == name.lower():
-                found: Json = client.describe_table(TableName=one)["Table"]
-                return found
+            if one.lower() == name.lower() and (described := self._reader.describe(one)) is not None:
+                return described
         shown = ", ".join(known[:_NAMES_SHOWN]) + (", …" if len(known) > _NAMES_SHOWN else "")
         raise Refused(
             f'There is no table {name!r}; there are: {shown or "none"}. Quote names as in "my-table".'
@@ -208,7 +270,7 @@ class Look:
     def _sample(self, table: Table) -> None:
         """Read some items, from several places of a table, and make its views of them."""
         self._database.execute(f"CREATE TABLE {table.raw} (item JSON)")
-        segments = 1 if self._reader.past else SEGMENTS
+        segments = self._reader.segments
         items: list[Any] = []
         ends = True
         for segment in range(segments):
@@ -262,8 +324,9 @@ class Look:
             if limit := self._page_items(read):
                 request["Limit"] = limit
         is_scan = not read.partitions
-        if is_scan and read.items is None and not self._reader.past and read.source.size > _SEGMENT_BYTES:
-            segments = [{"Segment": one, "TotalSegments": SEGMENTS} for one in range(SEGMENTS)]
+        count = self._reader.segments
+        if is_scan and read.items is None and count > 1 and read.source.size > _SEGMENT_BYTES:
+            segments = [{"Segment": one, "TotalSegments": count} for one in range(count)]
             requests = [{**requests[0], **segment} for segment in segments]
         stopped = threading.Event()
         operation = "Scan" if is_scan else "Query"
@@ -284,7 +347,7 @@ class Look:
                         raise Refused(f"The pages of {table.name} do not end: the server answers wrongly.")
                     request = {**request, "ExclusiveStartKey": page.start}
 
-        with ThreadPoolExecutor(SEGMENTS, thread_name_prefix="hashrange-sql") as pool:
+        with ThreadPoolExecutor(count, thread_name_prefix="hashrange-sql") as pool:
             try:
                 for done in [pool.submit(run, request) for request in requests]:
                     done.result()
@@ -317,16 +380,26 @@ class Look:
         return answer
 
 
-def _connected(folder: Path, name: str, memory: str) -> duckdb.DuckDBPyConnection:
-    """A database in the folder, which reaches nothing outside of it."""
+def _answer(count: int) -> str:
+    """The name of a subquery, with names for its columns, which may be named twice."""
+    return f"answer({', '.join(f'c{place}' for place in range(count))})"
+
+
+def _connected(folder: Path, name: str, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    """A database in the folder, which reaches nothing outside of it, and no variables of Python. No statement
+    can change its settings."""
     database = duckdb.connect(folder / f"{name}.duckdb")
-    for setting, value in (
-        ("memory_limit", literal(memory)),
-        ("temp_directory", literal(str(folder))),
-        ("allowed_directories", f"[{literal(str(folder))}]"),
-        ("autoinstall_known_extensions", "false"),
-        ("enable_external_access", "false"),
-    ):
+    own = {setting: literal(value) for setting, value in settings.items()}
+    for setting, value in {
+        **own,
+        "temp_directory": literal(str(folder)),
+        "allowed_directories": f"[{literal(str(folder))}]",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        "enable_external_access": "false",
+        "lock_configuration": "true",
+    }.items():
         database.execute(f"SET {setting} = {value}")
     return database
 
@@ -337,16 +410,21 @@ def _refusing() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise Refused(str(error)) from error
+        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
+        raise Refused(f"{error}\n{advice}".rstrip()) from error
 
 
 @contextmanager
 def opened(
-    reader: Reader, *, rate: Rate | None = None, sample_items: int = SAMPLE_ITEMS, memory: str = MEMORY
+    reader: Reader,
+    *,
+    rate: Rate | None = None,
+    sample_items: int = SAMPLE_ITEMS,
+    settings: Mapping[str, str] = MEMORY,
 ) -> Iterator[Look]:
-    """A look by a reader. `sample_items` are read of each table first; `memory` as DuckDB writes sizes."""
+    """A look by a reader. `sample_items` are read of each table first; `settings` are DuckDB's."""
     with tempfile.TemporaryDirectory(prefix="hashrange-sql-", ignore_cleanup_errors=True) as folder:
-        look = Look(reader, rate or Rate(None), sample_items, Path(folder), memory)
+        look = Look(reader, rate or Rate(None), sample_items, Path(folder), settings)
         try:
             yield look
         finally:

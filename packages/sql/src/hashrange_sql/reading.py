@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import orjson
+from botocore.exceptions import ClientError, ParamValidationError
 
 from hashrange.cli.remote import past
 from hashrange.cli.remote.asking import Plane
@@ -19,6 +20,7 @@ from hashrange.pace.workers import hold_up
 
 Json = dict[str, Any]
 
+SEGMENTS: Final = 4
 _EVENTS: Final = ("before-parse.dynamodb.Query", "before-parse.dynamodb.Scan")
 _RAW: Final = "Raw"
 
@@ -34,14 +36,24 @@ class Page(NamedTuple):
 
 
 class Reader(Protocol):
-    """Reads tables. `client` is a boto3 client, for descriptions. The `past` has neither segments nor
-    indexes."""
+    """Reads tables. The `past` has neither segments nor indexes. `region` is that of the prices, "" where
+    reading costs nothing. `segments` is into how many parts a Scan is divided. All raise the errors of boto3,
+    or click.ClickException."""
 
-    client: Any
     past: bool
+    region: str
+    segments: int
+
+    def describe(self, name: str) -> Json | None:
+        """The description of a table; None: there is none."""
+        ...
+
+    def tables(self) -> list[str]:
+        """The names of all tables."""
+        ...
 
     def read(self, operation: str, request: Json) -> Page:
-        """A page of a Query or Scan. Raises the errors of boto3, or click.ClickException."""
+        """A page of a Query or Scan."""
         ...
 
 
@@ -49,10 +61,18 @@ class ApiReader:
     """Reads by a boto3 client, whose other users notice nothing. Thread-safe."""
 
     past = False
+    segments = SEGMENTS
 
     def __init__(self, client: Any) -> None:
         self.client = client
+        self.region: str = client.meta.region_name
         self._here = threading.local()
+
+    def describe(self, name: str) -> Json | None:
+        return _described(self.client, name)
+
+    def tables(self) -> list[str]:
+        return _tables(self.client)
 
     @contextmanager
     def opened(self) -> Iterator[ApiReader]:
@@ -86,26 +106,56 @@ class ApiReader:
         """Take the items out of an answer, so that boto3 does not decode them."""
         if not getattr(self._here, "reads", False) or response_dict["status_code"] != 200:
             return
-        members = msgspec.json.decode(response_dict["body"], type=dict[str, msgspec.Raw])
-        customized_response_dict[_RAW] = bytes(members.pop("Items", msgspec.Raw(b"[]")))
-        response_dict["body"] = msgspec.json.encode(members)
+        customized_response_dict[_RAW], rest = parted(response_dict["body"])
+        response_dict["body"] = msgspec.json.encode(rest)
+
+
+def parted(answer: bytes) -> tuple[bytes, dict[str, msgspec.Raw]]:
+    """The items of a Query's or Scan's answer, as a JSON array, and its other members."""
+    members = msgspec.json.decode(answer, type=dict[str, msgspec.Raw])
+    return bytes(members.pop("Items", b"[]")), members
 
 
 class PastReader:
     """Reads the past of a Hashrange server, through its admin plane."""
 
     past = True
+    region = ""
+    segments = 1
 
     def __init__(self, client: Any, plane: Plane, moment: str) -> None:
         """`moment` as `parse_moment` takes it. Raises ValueError, click.ClickException."""
-        self.client = client
+        self._client = client
         self._plane = plane
         self._moment = past.fixed(plane, moment)
+
+    def describe(self, name: str) -> Json | None:
+        return _described(self._client, name)
+
+    def tables(self) -> list[str]:
+        return _tables(self._client)
 
     def read(self, operation: str, request: Json) -> Page:
         answer = past.read(self._plane, operation, request, self._moment)
         items = answer.get("Items", [])
         return Page(orjson.dumps(items), len(items), answer.get("LastEvaluatedKey"), 0.0)
+
+
+def _described(client: Any, name: str) -> Json | None:
+    try:
+        described: Json = client.describe_table(TableName=name)["Table"]
+    except (ParamValidationError, client.exceptions.ResourceNotFoundException):
+        return None
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ValidationException":
+            raise
+        return None
+    return described
+
+
+def _tables(client: Any) -> list[str]:
+    pages = client.get_paginator("list_tables").paginate()
+    return [name for page in pages for name in page["TableNames"]]
 
 
 class Rate:

@@ -12,4 +12,6 @@ RING: Final = Ring(
     commands={
         "sql": Command("Ask tables by SQL: SELECT over any endpoint.", "hashrange_sql.command:command"),
     },
+    pages="hashrange_sql.pages:PAGES",
+    paths=("/console/sql",),
 )

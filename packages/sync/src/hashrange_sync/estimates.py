@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from hashrange.prices import UnknownRegion, dollars, published
+from hashrange.prices import on_demand
 from hashrange_sync.deciding import SideName
 from hashrange_sync.settings import Pair
 from hashrange_sync.sides.definitions import Table
@@ -57,13 +57,4 @@ def estimate(pair: Pair, tables: Mapping[SideName, Table], region: str) -> Estim
         items, size = items + edge.items, size + edge.bytes
     at_rate = (reads + writes) / pair.rate if pair.rate else 0
     seconds = ceil(max(at_rate, items / ITEMS_A_SECOND))
-    return Estimate(items, size, reads, writes, seconds, _money(region, reads, writes))
-
-
-def _money(region: str, reads: int, writes: int) -> str:
-    try:
-        rates = published().region(region).standard
-    except UnknownRegion:
-        return "no price is known"
-    read, write = rates.cost("read_requests", reads), rates.cost("write_requests", writes)
-    return dollars(read + write) if read is not None and write is not None else "no price is known"
+    return Estimate(items, size, reads, writes, seconds, str(on_demand(region, reads=reads, writes=writes)))

@@ -75,7 +75,7 @@ class Reading:
         units = estimates.of_each(source, len(keys), consistent=consistent)
         estimates.check(units, max_units)
         shared = _given(ProjectionExpression=projection, ExpressionAttributeNames=names)
-        about: Json = {"estimated_units": units}
+        about = estimates.told(self._connection, units)
         if as_of:
             items = self._past_items(table, keys, shared, as_of)
         else:
@@ -120,9 +120,9 @@ class Reading:
         as_of: AsOf = "",
         cost_only: CostOnly = False,
     ) -> str:
-        """Query one partition of a table or an index. The answer has the estimated and the consumed read
-        units; with cost_only it says what the whole query reads, by counting at most 100 items. Values are in
-        DynamoDB's JSON, in which numbers are texts with all of their digits, up to 38."""
+        """Query one partition of a table or an index. The answer has the estimated read units and dollars,
+        and the consumed units; with cost_only it says what the whole query reads, by counting at most 100
+        items. Values are in DynamoDB's JSON, in which numbers are texts with all of their digits, up to 38."""
         source = estimates.source_of(self._connection.table(table), index)
         request = _given(
             TableName=table,
@@ -159,9 +159,10 @@ class Reading:
         source = estimates.source_of(self._connection.table(table), index)
         if cost_only:
             units = estimates.of_all(source, consistent=consistent)
-            told = {"items": source.items, "bytes": source.size, "estimated_units_for_all": units}
             page = estimates.of_page(source, limit, consistent=consistent)
-            return answers.text_of({**told, "estimated_units": page})
+            of_all = estimates.told(self._connection, units, "_for_all")
+            of_page = estimates.told(self._connection, page)
+            return answers.text_of({"items": source.items, "bytes": source.size, **of_all, **of_page})
         request = _given(
             TableName=table,
             IndexName=index,
@@ -195,7 +196,8 @@ class Reading:
         told: Json = {"items": f"more than {read}" if more else read}
         told["counting_consumed_units"] = estimates.consumed(answer)
         if not more:
-            told["estimated_units_for_all"] = estimates.of_page(source, read, consistent=consistent)
+            units = estimates.of_page(source, read, consistent=consistent)
+            told |= estimates.told(self._connection, units, "_for_all")
         return answers.text_of(told)
 
     def _page(
@@ -232,7 +234,7 @@ class Reading:
             following = answer.get("LastEvaluatedKey")
             following = following and shown_item(following)
         about: Json = {
-            "estimated_units": units,
+            **estimates.told(self._connection, units),
             "consumed_units": estimates.consumed(answer),
             "read": answer["ScannedCount"],
         }
@@ -304,7 +306,7 @@ class Reading:
         way = accesses.way_of(accesses.plan(prepared, key), on_index=bool(parsed.index))
         units = estimates.of_page(source, 1 if way == "get" else limit, consistent=consistent)
         estimates.check(units, max_units)
-        return {"plan": way, "estimated_units": units}
+        return {"plan": way, **estimates.told(self._connection, units)}
 
 
 def _given(**members: Any) -> Json:

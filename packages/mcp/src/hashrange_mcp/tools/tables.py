@@ -71,7 +71,8 @@ class Tables:
         units = estimates.of_page(sources[0], wanted, consistent=False) + _SEGMENTS / 2 if wanted else 0.0
         estimates.check(units, max_units)
         items, consumed = self._sample(table, sample_items)
-        about["sample"] = {"items": len(items), "estimated_units": units, "consumed_units": consumed}
+        cost = estimates.told(self._connection, units)
+        about["sample"] = {"items": len(items), **cost, "consumed_units": consumed}
         sample = entities_of(sources, items, (), consumed)
         entities = [_entity(entity, len(items)) for entity in sample.entities]
         return answers.bounded(about, "entities", entities, self._connection.bytes_max)
