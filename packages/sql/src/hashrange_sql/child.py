@@ -17,10 +17,21 @@ import msgspec
 
 from hashrange_sql import messages
 from hashrange_sql.looking import Look, Plan, Refused, opened
-from hashrange_sql.messages import Done, Failure, Job, Message
+from hashrange_sql.messages import (
+    CHARACTERS_MAX,
+    COLUMNS_MAX,
+    ROWS_MAX,
+    SECONDS_MAX,
+    Done,
+    Failure,
+    Job,
+    Message,
+)
 from hashrange_sql.reading import Json, Page, parted
 
 _MISSING: Final = ("ResourceNotFoundException", "ValidationException")
+_THREADS: Final = 2
+_SETTINGS: Final = {"memory_limit": "512MB", "max_temp_directory_size": "1GB", "threads": str(_THREADS)}
 _DATA_BYTES_MAX: Final = 2 << 30
 """The memory of the process: DuckDB's own limit leaves some of its memory out."""
 _FILE_BYTES_MAX: Final = 2 << 30
@@ -82,14 +93,9 @@ def tell(pipe: IO[bytes], message: Message) -> None:
 
 def performed(job: Job, reader: PipeReader) -> Done:
     """What comes of a job. Raises Refused."""
-    settings = {
-        "memory_limit": job.memory,
-        "max_temp_directory_size": job.disk,
-        "threads": str(job.threads),
-    }
     tempfile.tempdir = job.folder  # (the page removes the folder, however this process ends)
-    with opened(reader, settings=settings) as look:
-        plan = look.plan(job.sql, None if job.form else job.rows + 1)
+    with opened(reader, settings=_SETTINGS) as look:
+        plan = look.plan(job.sql, None if job.form else ROWS_MAX + 1)
         done = Done([*plan.lines], plan.cost)
         if job.only_plan:
             return done
@@ -100,25 +106,25 @@ def performed(job: Job, reader: PipeReader) -> Done:
             written = look.write(plan, job.form, guarded=True)
             done.file = str(written.rename(Path(job.folder) / written.name))
         else:
-            _show(look, plan, job, done)
+            _show(look, plan, done)
         return done
 
 
-def _show(look: Look, plan: Plan, job: Job, done: Done) -> None:
+def _show(look: Look, plan: Plan, done: Done) -> None:
     columns = look.columns(plan.sql)
-    done.more_columns = max(0, len(columns) - job.columns)
-    done.names = [name for name, _ in columns[: job.columns]]
-    done.numbers = [kind.startswith(_NUMBERS) for _, kind in columns[: job.columns]]
-    rows = look.texts(plan, job.columns, job.characters)
-    done.more = len(rows) > job.rows
-    done.rows = rows[: job.rows]
+    done.more_columns = max(0, len(columns) - COLUMNS_MAX)
+    done.names = [name for name, _ in columns[:COLUMNS_MAX]]
+    done.numbers = [kind.split("(")[0].endswith(_NUMBERS) for _, kind in columns[:COLUMNS_MAX]]
+    rows = look.texts(plan, COLUMNS_MAX, messages.CHARACTERS_MAX)
+    done.more = len(rows) > ROWS_MAX
+    done.rows = rows[:ROWS_MAX]
 
 
-_NUMBERS: Final = ("DECIMAL", "DOUBLE", "FLOAT", "BIGINT", "INTEGER", "SMALLINT", "TINYINT", "HUGEINT", "U")
-"""How DuckDB's names of types of numbers begin; those with a U are UBIGINT and the like, and UUID."""
+_NUMBERS: Final = ("INT", "INTEGER", "DECIMAL", "DOUBLE", "FLOAT")
+"""How DuckDB's names of types of numbers end."""
 
 
-def bound(job: Job) -> None:
+def bound() -> None:
     """Bound what the process may take, where the system can."""
     with contextlib.suppress(AttributeError, OSError):  # (Windows)
         os.nice(_NICE)
@@ -127,7 +133,7 @@ def bound(job: Job) -> None:
     except ImportError:  # (Windows)
         return
     for limit, value in (
-        (resource.RLIMIT_CPU, job.seconds * (job.threads + 1)),
+        (resource.RLIMIT_CPU, messages.SECONDS_MAX * (_THREADS + 1)),
         (resource.RLIMIT_DATA, _DATA_BYTES_MAX),
         (resource.RLIMIT_FSIZE, _FILE_BYTES_MAX),
         (resource.RLIMIT_CORE, 0),
@@ -144,7 +150,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):  # (the page has no interest any more)
         body, _ = messages.receive(answers)
         job = msgspec.json.decode(body, type=Job)
-        bound(job)
+        bound()
         try:
             message = Message(done=performed(job, PipeReader(job.region, questions, answers)))
         except Refused as error:

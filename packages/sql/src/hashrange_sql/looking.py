@@ -90,8 +90,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a statement reads: `tables` are those that it names, `reads` what is read of them. `region` is that
-    of the prices, "" where reading costs nothing."""
+    """What a statement reads: `tables` are those that it names, `reads` what is read of them. `region` is
+    that of the prices, "" where reading costs nothing."""
 
     sql: str
     tables: list[Table]
@@ -236,7 +236,8 @@ class Look:
         for place, (name, kind) in enumerate(columns):
             column = f"c{place}"
             if kind == "VARCHAR":
-                column = f"CASE WHEN regexp_matches({column}, {_FORMULA}) THEN chr(39) || {column} ELSE {column} END"
+                is_formula = f"regexp_matches({column}, {_FORMULA})"
+                column = f"CASE WHEN {is_formula} THEN chr(39) || {column} ELSE {column} END"
             title = f"'{name}" if name.startswith(_FORMULA_BEGINS) else name
             shown.append(f"{column} AS {quoted(title)}")
         return f"SELECT {', '.join(shown)} FROM ({sql}\n) AS {_answer(len(columns))}"

@@ -11,33 +11,30 @@ from typing import IO, Final, Literal
 
 import msgspec
 
+ROWS_MAX: Final = 200
+COLUMNS_MAX: Final = 50
+CHARACTERS_MAX: Final = 300
+"""What a page shows: so many rows, so many columns, and the beginnings of texts."""
+SECONDS_MAX: Final = 30
 LINE_BYTES_MAX: Final = 1 << 26
 Form = Literal["", "csv", "json", "parquet"]
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A statement, and what is wanted of it: its plan only; or `rows` at most, as texts of so many
-    `characters`, of so many `columns`; or all rows in a file of a `form`, in the `folder`. `memory` and `disk`
-    are what DuckDB may use, as it writes sizes. `seconds` of CPU time for each of `threads`."""
+    """A statement, and what is wanted of it: its plan only; or, without a `form`, its first rows; or all rows
+    in a file of a form. The process may write into the `folder`. `region` is that of the prices."""
 
     sql: str
     folder: str
     region: str
     only_plan: bool
     form: Form
-    rows: int
-    columns: int
-    characters: int
-    memory: str
-    disk: str
-    threads: int
-    seconds: int
 
 
 class Done(msgspec.Struct):
     """What came of a job: `plan` is what is read, in lines, and `cost` what it costs; `told` is what users
-    should know of the columns. `numbers` says which columns hold numbers; None in a row is NULL. `more`: there
-    are more rows, or `more_columns`. `file` is that of the form."""
+    should know of the columns. `numbers` says which columns hold numbers; None in a row is NULL. `more`:
+    there are more rows; `more_columns` so many more columns. `file` is that of the form."""
 
     plan: list[str]
     cost: str

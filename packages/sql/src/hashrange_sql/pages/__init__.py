@@ -16,7 +16,7 @@ from hashrange_console import looks
 from hashrange_console.pages import Page, Pages, Section, Tab
 from hashrange_console.reach import Refused, View
 from hashrange_sql.messages import Form
-from hashrange_sql.pages.running import ROWS_MAX, run
+from hashrange_sql.pages.running import run
 
 PATH: Final = "/console/sql"
 FORMATS: Final = {
@@ -38,7 +38,7 @@ async def page(view: View) -> Response:
         except Refused as error:
             about["problem"] = str(error)
     status = 400 if about["problem"] else 200
-    return await looks.page("sql/sql.html", status, view=view, formats=FORMATS, rows_max=ROWS_MAX, **about)
+    return await looks.page("sql/sql.html", status, view=view, formats=FORMATS, **about)
 
 
 async def download(view: View) -> Response:

@@ -24,26 +24,27 @@ from hashrange.server.admin import data
 from hashrange.server.admin.application import subject_of
 from hashrange_console.reach import Refused, View
 from hashrange_sql import messages
-from hashrange_sql.messages import Done, Failure, Form, Job, Message
+from hashrange_sql.messages import SECONDS_MAX, Done, Failure, Form, Job, Message
 
-ROWS_MAX: Final = 200
-COLUMNS_MAX: Final = 50
-CHARACTERS_MAX: Final = 300
-SECONDS_MAX: Final = 30
 READ_BYTES_MAX: Final = 512 << 20
 FILE_BYTES_MAX: Final = 64 << 20
 AT_ONCE_MAX: Final = 2
 """The most statements at once, of all users."""
-_MEMORY: Final = "512MB"
-_DISK: Final = "1GB"
-_THREADS: Final = 2
 _READS: Final = frozenset(("DescribeTable", "ListTables", "Query", "Scan"))
 _SHELL: Final = "`hashrange sql` in a shell has no such limit."
 _BUSY: Final = f"{AT_ONCE_MAX} statements run at the moment: try again when one has ended."
-_LATE: Final = f"The statement took more than {{}} s, and was stopped. Ask for less, by a key or LIMIT; {_SHELL}"
-_READ: Final = f"The statement reads more than {READ_BYTES_MAX >> 20} MiB. Ask for less, by a key or LIMIT; {_SHELL}"
-_FILE: Final = f"The file has more than {FILE_BYTES_MAX >> 20} MiB. Ask for less, or choose another format; {_SHELL}"
-_DIED: Final = f"The statement needed more memory than it may, or failed. Ask for less, by a key or LIMIT; {_SHELL}"
+_LATE: Final = (
+    f"The statement took more than {{}} s, and was stopped. Ask for less, by a key or LIMIT; {_SHELL}"
+)
+_READ: Final = (
+    f"The statement reads more than {READ_BYTES_MAX >> 20} MiB. Ask for less, by a key or LIMIT; {_SHELL}"
+)
+_FILE: Final = (
+    f"The file has more than {FILE_BYTES_MAX >> 20} MiB. Ask for less, or choose another format; {_SHELL}"
+)
+_DIED: Final = (
+    f"The statement needed more memory than it may, or failed. Ask for less, by a key or LIMIT; {_SHELL}"
+)
 _COMMAND: Final = (sys.executable, "-P", "-m", "hashrange_sql.child")
 
 _places = threading.BoundedSemaphore(AT_ONCE_MAX)
@@ -79,11 +80,7 @@ class Statement:
             raise Refused(_BUSY)
         try:
             with tempfile.TemporaryDirectory(prefix="hashrange-sql-", ignore_cleanup_errors=True) as folder:
-                job = Job(
-                    sql, folder, region, only_plan, form, ROWS_MAX, COLUMNS_MAX, CHARACTERS_MAX,
-                    _MEMORY, _DISK, _THREADS, SECONDS_MAX,
-                )  # fmt: skip
-                done = self._performed(job)
+                done = self._performed(Job(sql, folder, region, only_plan, form))
                 return done, _content(done.file) if form else b""
         finally:
             _places.release()
@@ -161,9 +158,7 @@ async def run(view: View, sql: str, form: Form = "", *, only_plan: bool = False)
         return asyncio.run_coroutine_threadsafe(asked, loop).result()
 
     statement = Statement(ask)
-    work = asyncio.ensure_future(
-        asyncio.to_thread(statement.run, sql, region, form, only_plan=only_plan)
-    )
+    work = asyncio.ensure_future(asyncio.to_thread(statement.run, sql, region, form, only_plan=only_plan))
     gone = asyncio.ensure_future(_gone(view))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
