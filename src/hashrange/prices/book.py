@@ -83,7 +83,7 @@ def published() -> Book:
 
 
 def on_demand(region: str, *, reads: float = 0.0, writes: float = 0.0, table_class: str = "") -> Money:
-    """What request units cost on demand, by the prices of the package. "no price" as a text, if they have none
+    """What request units cost on demand, by the prices of the package; "no price" as a text, if there is none
     for the region."""
     place = published().regions.get(region)
     rates = place.rates(table_class) if place is not None else Rates()

@@ -17,16 +17,7 @@ import msgspec
 
 from hashrange_sql import messages
 from hashrange_sql.looking import Look, Plan, Refused, opened
-from hashrange_sql.messages import (
-    CHARACTERS_MAX,
-    COLUMNS_MAX,
-    ROWS_MAX,
-    SECONDS_MAX,
-    Done,
-    Failure,
-    Job,
-    Message,
-)
+from hashrange_sql.messages import COLUMNS_MAX, ROWS_MAX, Done, Failure, Job, Message
 from hashrange_sql.reading import Json, Page, parted
 
 _MISSING: Final = ("ResourceNotFoundException", "ValidationException")

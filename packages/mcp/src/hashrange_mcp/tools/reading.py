@@ -122,7 +122,7 @@ class Reading:
     ) -> str:
         """Query one partition of a table or an index. The answer has the estimated read units and dollars,
         and the consumed units; with cost_only it says what the whole query reads, by counting at most 100
-        items. Values are in DynamoDB's JSON, in which numbers are texts with all of their digits, up to 38."""
+        items. Values are in DynamoDB's JSON, in which numbers are texts with all their digits, up to 38."""
         source = estimates.source_of(self._connection.table(table), index)
         request = _given(
             TableName=table,

@@ -31,20 +31,12 @@ FILE_BYTES_MAX: Final = 64 << 20
 AT_ONCE_MAX: Final = 2
 """The most statements at once, of all users."""
 _READS: Final = frozenset(("DescribeTable", "ListTables", "Query", "Scan"))
-_SHELL: Final = "`hashrange sql` in a shell has no such limit."
+_LESS: Final = "Ask for less, by a key or LIMIT; `hashrange sql` in a shell has no such limit."
 _BUSY: Final = f"{AT_ONCE_MAX} statements run at the moment: try again when one has ended."
-_LATE: Final = (
-    f"The statement took more than {{}} s, and was stopped. Ask for less, by a key or LIMIT; {_SHELL}"
-)
-_READ: Final = (
-    f"The statement reads more than {READ_BYTES_MAX >> 20} MiB. Ask for less, by a key or LIMIT; {_SHELL}"
-)
-_FILE: Final = (
-    f"The file has more than {FILE_BYTES_MAX >> 20} MiB. Ask for less, or choose another format; {_SHELL}"
-)
-_DIED: Final = (
-    f"The statement needed more memory than it may, or failed. Ask for less, by a key or LIMIT; {_SHELL}"
-)
+_LATE: Final = f"The statement took more than {{}} s, and was stopped. {_LESS}"
+_READ: Final = f"The statement reads more than {READ_BYTES_MAX >> 20} MiB. {_LESS}"
+_FILE: Final = f"The file has more than {FILE_BYTES_MAX >> 20} MiB. {_LESS}"
+_DIED: Final = f"The statement needed more memory than it may have, or it failed. {_LESS}"
 _COMMAND: Final = (sys.executable, "-P", "-m", "hashrange_sql.child")
 
 _places = threading.BoundedSemaphore(AT_ONCE_MAX)
