@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hashrange.cli.remote.clients import Clients
     from hashrange.database import Database
     from hashrange.operations.context import Caller
     from hashrange.server.admin.port import Admin
@@ -80,6 +81,7 @@ class Ring:
         [access, lab, replication]
     testing: by name, functions for tests in process: see `hashrange.testing`. [access, templates, triggers]
     forms: a `Forms`, the answers to requests of another service, which are forms. [access]
+    follow: a `Follow`, for `hashrange pull --follow`. [sync]
     """
 
     name: str
@@ -96,6 +98,7 @@ class Ring:
     parts: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     testing: Mapping[str, Reference] = field(default_factory=lambda: _NONE)
     forms: Reference = ""
+    follow: Reference = ""
 
 
 # -- What the references refer to ---------------------------------------------------------------------------
@@ -250,6 +253,13 @@ class Forms(Protocol):
     ) -> Formed | None: ...
 
 
+class Follow(Protocol):
+    """Keeps tables equal with those of a source, whose names come first, until a signal. Nothing is written to
+    the source. Raises click.ClickException."""
+
+    def __call__(self, source: Clients, target: Clients, tables: Mapping[str, str]) -> None: ...
+
+
 class Sent(NamedTuple):
     """A request as it was sent. The names of headers are in lower case."""
 
@@ -395,6 +405,7 @@ class Missing(Exception):
 
 _MEMBERS: Final = (
     "commands", "serving", "stores", "endpoints", "pages", "metrics", "health", "parts", "testing", "forms",
+    "follow",
 )  # fmt: skip
 """The members of `Ring` that are references, or have them."""
 

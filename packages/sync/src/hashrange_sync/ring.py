@@ -15,4 +15,5 @@ RING: Final = Ring(
     endpoints="hashrange_sync.served.admin:ENDPOINTS",
     pages="hashrange_sync.pages:PAGES",
     paths=("/v1/sync", "/console/sync"),
+    follow="hashrange_sync.commands.following:follow",
 )

@@ -6,7 +6,7 @@ import os
 import re
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,10 @@ from hashrange.cli.pulling.naming import TablePattern, names, table_pattern
 from hashrange.cli.remote.asking import AWS, endpoint_option, is_aws, tell_server
 from hashrange.cli.remote.connecting import connect
 from hashrange.cli.remote.progress import bar
+from hashrange.rings import Follow, Missing, needed
+
+if TYPE_CHECKING:
+    from hashrange.cli.remote.clients import Clients
 
 _EPILOG: Final = """\b
 Examples:
@@ -26,6 +30,7 @@ Examples:
   hashrange pull arn:aws:dynamodb:us-east-1:123456789012:table/orders
   hashrange pull orders --limit 1000 --mask rules.toml     hides what the rules name: docs/pull.md
   hashrange pull --all --from http://127.0.0.1:8001 --limit 100
+  hashrange pull orders --follow             with all items, and their changes until Ctrl-C
 
 Region and credentials of the account are those of the AWS CLI: a profile, the environment, a role. It needs
 DescribeTable, and ListTables for patterns, DescribeTimeToLive, ListTagsOfResource, and Scan for items; a
@@ -65,6 +70,11 @@ _HINT: Final = (
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="File in TOML that says which values are invented, masked, hashed or left out.",
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Copy all items, and then their changes, until Ctrl-C. Needs hashrange-sync.",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be created, and create nothing.")
 @endpoint_option("URL of the server in which the tables are made.")
 def command(
@@ -76,6 +86,7 @@ def command(
     region: str | None,
     limit: int,
     rules: Path | None,
+    follow: bool,
     dry_run: bool,
     endpoint_url: str,
 ) -> None:
@@ -90,13 +101,17 @@ def command(
     groups: dict[str | None, list[TablePattern]] = {}
     for pattern in map(table_pattern, tables) if tables else [_FOR_ALL]:
         groups.setdefault(pattern.region or region, []).append(pattern)
+    following = _following(limit, rules, len(groups)) if follow else None
     masks = None if rules is None else _masks(rules)
     tell_server(endpoint_url)
     failures = 0
     for of_region, group in groups.items():
-        source = connect(source_url, of_region, profile=profile).dynamodb
-        target = _target(endpoint_url, source.meta.region_name, endpoint_profile)
-        failures += _Pull(source, target, limit, dry_run, masks).run(group)
+        source = connect(source_url, of_region, profile=profile)
+        target = _target(endpoint_url, source.dynamodb.meta.region_name, endpoint_profile)
+        pull = _Pull(source.dynamodb, target.dynamodb, limit, dry_run, masks)
+        failures += pull.run(group)
+        if following is not None and not failures and not dry_run:
+            following(source, target, pull.names)
     if masks is not None and limit and not dry_run:
         for rule in masks.unmet():
             click.echo(f"{rule.tables}: no value is at {rule.path}; is the rule's path right?", err=True)
@@ -115,6 +130,24 @@ def _check_target(endpoint_url: str, source_url: str) -> None:
         raise click.UsageError(f"--from and --endpoint-url both name {endpoint_url}.")
 
 
+def _following(limit: int, rules: Path | None, regions: int) -> Follow:
+    """What follows tables. Raises click.ClickException, without the ring as well."""
+    if rules is not None:
+        raise click.UsageError(
+            "--mask changes items while they are copied, and --follow passes changes on as they are: leave one "
+            "of them out."
+        )
+    if limit:
+        raise click.UsageError("--follow copies all items: leave --limit out.")
+    if regions > 1:
+        raise click.UsageError("--follow follows the tables of one region: run a command for each.")
+    try:
+        found: Follow = needed("sync", "follow")
+    except Missing as error:
+        raise click.ClickException(f"--follow: {error}") from error
+    return found
+
+
 def _masks(rules: Path) -> Masks:
     """The rules of a file. Raises click.ClickException."""
     key = os.environ.get(_KEY_VARIABLE, "").encode()
@@ -128,18 +161,19 @@ def _masks(rules: Path) -> Masks:
         raise click.ClickException(str(error)) from error
 
 
-def _target(endpoint_url: str, region: str, profile: str | None) -> Any:
-    """A client of the server here. The account's credentials are not sent to it, unless they choose an
+def _target(endpoint_url: str, region: str, profile: str | None) -> Clients:
+    """Clients of the server here. The account's credentials are not sent to it, unless they choose an
     account there."""
     from hashrange.cli.remote.clients import INVENTED
 
     own = _ACCOUNT.fullmatch(os.environ.get("AWS_ACCESS_KEY_ID", "")) is not None
     credentials = None if own or profile is not None else INVENTED
-    return connect(endpoint_url, region, profile=profile, credentials=credentials).dynamodb
+    return connect(endpoint_url, region, profile=profile, credentials=credentials)
 
 
 class _Pull:
-    """The tables of one region, from the client `source` to the client `target`."""
+    """The tables of one region, from the client `source` to the client `target`. `names` are those of the
+    tables that were pulled, there and here."""
 
     def __init__(self, source: Any, target: Any, items_max: int, dry_run: bool, masks: Masks | None) -> None:
         from hashrange.cli.remote.clients import SERVICE_ERRORS, explain
@@ -149,6 +183,7 @@ class _Pull:
         self._items_max = items_max
         self._dry_run = dry_run
         self._masks = masks
+        self.names: dict[str, str] = {}
 
     def run(self, group: list[TablePattern]) -> int:
         """Pull the tables of a region; returns how many failed. Raises click.ClickException."""
@@ -179,6 +214,7 @@ class _Pull:
             click.echo(f"{plan.name}: would be created: {plan.about()}{hidden}")
             return
         made = copying.make(self._target, plan)
+        self.names[table] = plan.name
         text = plan.about() if made else "is there already; its definition stays as it is"
         if self._items_max:
             with bar(plan.name, self._items_max) as shown:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import click
@@ -61,18 +59,13 @@ def command() -> None:
 @contextmanager
 def _open(file: Path) -> Iterator[Any]:
     """The sync of a settings file. Its errors become a line."""
-    clients = needed()
-    from hashrange_sync.errors import SyncError
+    needed()
+    from hashrange_sync.commands.following import explained
     from hashrange_sync.settings import load
     from hashrange_sync.sync import Sync
 
-    try:
-        with Sync(load(file)) as sync:
-            yield sync
-    except SyncError as error:
-        raise click.ClickException(str(error)) from error
-    except clients.SERVICE_ERRORS as error:
-        raise click.ClickException(clients.explain(error)) from error
+    with explained(), Sync(load(file)) as sync:
+        yield sync
 
 
 def _pairs(sync: Any, name: str | None) -> list[Any]:
@@ -81,11 +74,12 @@ def _pairs(sync: Any, name: str | None) -> list[Any]:
 
 def _begin(sync: Any, *, definitions: bool) -> None:
     """Align the tables if that is asked for, and say what a first copy will take."""
+    from hashrange_sync.commands.following import tell_first_copies
+
     for pair in sync.pairs:
         for done in pair.align() if definitions else ():
             click.echo(f"{pair.settings.title}: {done}", err=True)
-        if not pair.has_begun():
-            click.echo(f"{pair.settings.title}: first copy: {pair.estimate()}", err=True)
+    tell_first_copies(sync)
 
 
 @command.command("run")
@@ -103,17 +97,11 @@ def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> 
 
     Nothing is lost if it is killed. A pair that cannot go on is tried again, and `status` says why.
     """
+    from hashrange_sync.commands.following import run_until_signal
+
     logs.configure(log_format, "info", sys.stderr)
     with _open(file) as sync:
         _begin(sync, definitions=definitions)
-
-        def stopping(number: int, frame: FrameType | None) -> None:
-            for one in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(one, signal.SIG_DFL)
-            sync.stop()
-
-        for one in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(one, stopping)
         if metrics is not None:
             from hashrange_sync.commands.serving import serve
 
@@ -121,7 +109,7 @@ def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> 
                 serve(sync, metrics)
             except OSError as error:
                 raise click.ClickException(f"Port {metrics} cannot be used: {error.strerror}.") from error
-        sync.run()
+        run_until_signal(sync)
 
 
 @command.command("once")

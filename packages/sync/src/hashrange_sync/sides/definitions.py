@@ -97,7 +97,7 @@ def check(
         if not tables[name].stream:
             raise SyncError(
                 f"The stream of the {name}'s table {sides[name].table} is off, or lacks images. Switch it on "
-                f"with {_VIEW}, or let `--definitions` do that."
+                f"with {_VIEW}, or let `hashrange sync run --definitions` do that."
             )
 
 

@@ -1,0 +1,59 @@
+"""`hashrange pull --follow`, and what it shares with `hashrange sync`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from hashrange.cli import logs
+from hashrange.cli.remote.clients import SERVICE_ERRORS, Clients, explain
+from hashrange_sync.errors import SyncError
+from hashrange_sync.settings import Pair, Settings
+from hashrange_sync.sync import Sync
+
+
+def follow(source: Clients, target: Clients, tables: Mapping[str, str]) -> None:
+    """See `rings.Follow`."""
+    logs.configure("text", "info", sys.stderr)
+    pairs = [Pair(cloud_table=one, edge_table=name, direction="down") for one, name in tables.items()]
+    with explained(), Sync(Settings(pairs=pairs), cloud=source, edge=target) as sync:
+        for pair in sync.pairs:
+            pair.tables()  # (what cannot be followed is told at once)
+        tell_first_copies(sync)
+        run_until_signal(sync)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Errors become a line. Raises click.ClickException."""
+    try:
+        yield
+    except SyncError as error:
+        raise click.ClickException(str(error)) from error
+    except SERVICE_ERRORS as error:
+        raise click.ClickException(explain(error)) from error
+
+
+def tell_first_copies(sync: Sync) -> None:
+    """Say what the first copies will take."""
+    for pair in sync.pairs:
+        if not pair.has_begun():
+            click.echo(f"{pair.settings.title}: first copy: {pair.estimate()}", err=True)
+
+
+def run_until_signal(sync: Sync) -> None:
+    """Keep all pairs equal until SIGINT or SIGTERM; a second signal ends the process."""
+
+    def stopping(number: int, frame: FrameType | None) -> None:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_DFL)
+        sync.stop()
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stopping)
+    sync.run()
