@@ -254,8 +254,8 @@ class Forms(Protocol):
 
 
 class Follow(Protocol):
-    """Keeps tables equal with those of a source, whose names come first, until a signal. Nothing is written to
-    the source. Raises click.ClickException."""
+    """Keeps tables equal with those of a source, whose names come first, until a signal. Nothing is written
+    to the source. Raises click.ClickException."""
 
     def __call__(self, source: Clients, target: Clients, tables: Mapping[str, str]) -> None: ...
 

@@ -21,6 +21,7 @@ from hashrange.cli.remote import clients as remote
 from hashrange.cli.remote.connecting import connect
 from hashrange.database import Database
 from hashrange.faults import parse
+from hashrange.rings import rings
 from hashrange.server import running
 from hashrange.settings import Settings
 from worlds import expiry_of, index_on, table_of
@@ -413,3 +414,28 @@ def test_invented_credentials_are_explained(
     result = run(source, target, "--all")
     assert result.exit_code == 1
     assert "give --profile" in result.stderr
+
+
+def test_following_is_refused_where_it_would_do_something_else(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[orders]\nemail = "redact"\n')
+
+    def refused(*options: str) -> str:
+        result = CliRunner().invoke(main, ["pull", "orders", "--follow", *options])
+        assert result.exit_code == 2
+        return " ".join(result.output.split())
+
+    assert "leave one of them out" in refused("--mask", str(rules))
+    assert "leave --limit out" in refused("--limit", "5")
+    arns = [f"arn:aws:dynamodb:{region}:123456789012:table/a" for region in ("eu-west-1", "us-east-1")]
+    assert "the tables of one region" in refused(*arns)
+
+
+def test_following_without_its_ring_says_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(rings().installed, "sync", raising=False)
+    result = CliRunner().invoke(main, ["pull", "orders", "--follow"])
+    assert result.exit_code == 1
+    assert (
+        "--follow: The sync of Hashrange is not installed; install the package hashrange-sync"
+        in result.output
+    )

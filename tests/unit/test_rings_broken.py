@@ -168,6 +168,11 @@ def use_forms() -> None:
         assert ask("GET", "/", on_plane=False).status == 200
 
 
+def use_follow() -> None:
+    refused = CliRunner().invoke(main, ["pull", "orders", "--follow"])
+    assert (refused.exit_code, refused.output) == (1, f"Error: --follow: {capital(why('follow'))}.\n")
+
+
 def capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
@@ -190,6 +195,7 @@ SEAMS = {
     "parts": Seam("parts={'{name}': '{parts}:make'}", use_parts),
     "testing": Seam("testing={'{name}': '{parts}:make'}", use_testing),
     "forms": Seam("forms='{parts}:form'", use_forms),
+    "follow": Seam("follow='{parts}:follow'", use_follow),
 }
 
 

@@ -134,8 +134,8 @@ def _following(limit: int, rules: Path | None, regions: int) -> Follow:
     """What follows tables. Raises click.ClickException, without the ring as well."""
     if rules is not None:
         raise click.UsageError(
-            "--mask changes items while they are copied, and --follow passes changes on as they are: leave one "
-            "of them out."
+            "--mask changes items while they are copied, and --follow passes changes on as they are: leave "
+            "one of them out."
         )
     if limit:
         raise click.UsageError("--follow copies all items: leave --limit out.")
