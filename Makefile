@@ -232,6 +232,7 @@ pictures: $(VENV)/.develop  ## Take the pictures of the console in the docs (PIC
 	PYTHONPATH=packages/console/tests:packages/lab/tests $(BIN)/python -m lab_pictures $(PICTURES)
 	PYTHONPATH=packages/console/tests:packages/access/tests $(BIN)/python -m access_pictures $(PICTURES)
 	PYTHONPATH=packages/console/tests:packages/sync/tests:tests $(BIN)/python -m sync_pictures $(PICTURES)
+	PYTHONPATH=packages/console/tests:packages/sql/tests:tests $(BIN)/python -m sql_pictures $(PICTURES)
 
 bystander: fast  ## Measure how long others wait while a client sends its worst (BENCH="--list")
 	$(BIN)/python -m bench.bystander $(BENCH)
