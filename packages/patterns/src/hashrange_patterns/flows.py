@@ -1,9 +1,10 @@
 """Flows: the same logic for blocking and asynchronous programs.
 
-A *flow* is a generator. It yields a `Call` for each request to DynamoDB and a `Pause` for each wait; it gets
-the answer by `send` or the error by `throw`, and returns its result. It knows no client, no socket and no
-event loop. `run` performs a flow with a boto3 client, `run_async` with an aiobotocore client. A test may
-perform several flows step by step, in any order, and stop any of them at any point.
+A *flow* is a generator. It yields a `Call` for each request to DynamoDB, a `Pause` for each wait, and
+`Together` for flows side by side; it gets the answer by `send` or the error by `throw`, and returns its
+result. It knows no client, no socket and no event loop. `run` performs a flow with a boto3 client,
+`run_async` with an aiobotocore client. A test may perform several flows step by step, in any order, and stop
+any of them at any point.
 
 The logic of a pattern is a class of flows (`LockFlows`). A class for both kinds of clients lists its methods,
 and programs use one class for each kind:
@@ -24,7 +25,8 @@ import functools
 import inspect
 import time
 import warnings
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
@@ -66,7 +68,16 @@ class Pause:
     seconds: float
 
 
-Step: TypeAlias = Call | Pause
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Flows that are performed side by side: by threads, or by tasks. The flow is sent their results, or gets
+    the error of the first that fails; then the others are to `stop`, and are waited for."""
+
+    flows: Sequence[Flow[Any]]
+    stop: Callable[[], None]
+
+
+Step: TypeAlias = Call | Pause | Together
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
@@ -114,6 +125,8 @@ def run(flow: Flow[T], client: Client, sleep: Callable[[float], None] = time.sle
             try:
                 if isinstance(step, Pause):
                     sleep(step.seconds)
+                elif isinstance(step, Together):
+                    answer = _in_threads(step, client, sleep)
                 else:
                     answer = _sent(step, client)
                     if inspect.iscoroutine(answer):  # (a client that is not a BaseClient)
@@ -141,6 +154,8 @@ async def run_async(
             try:
                 if isinstance(step, Pause):
                     await sleep(step.seconds)
+                elif isinstance(step, Together):
+                    answer = await _in_tasks(step, client, sleep)
                 else:
                     answer = await _sent(step, client)
             except Exception as error:
@@ -152,6 +167,32 @@ async def run_async(
         return result
     finally:
         flow.close()
+
+
+def _in_threads(step: Together, client: Client, sleep: Callable[[float], None]) -> list[Any]:
+    with ThreadPoolExecutor(len(step.flows), "flow") as pool:
+        futures = [pool.submit(run, flow, client, sleep) for flow in step.flows]
+        done: Collection[Future[Any]] = ()
+        try:
+            done = wait(futures, return_when=FIRST_EXCEPTION).done
+            return [future.result() for future in sorted(done, key=futures.index)]
+        finally:
+            if len(done) < len(futures):
+                step.stop()
+
+
+async def _in_tasks(
+    step: Together, client: AsyncClient, sleep: Callable[[float], Awaitable[None]]
+) -> list[Any]:
+    tasks = [asyncio.ensure_future(run_async(flow, client, sleep)) for flow in step.flows]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        # (all have ended if none failed)
+        step.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 class RepeatsByItself(UserWarning):

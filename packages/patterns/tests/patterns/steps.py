@@ -135,6 +135,7 @@ class Steps:
             self.time += running.step.seconds
             self._go_on(running, None, None)
             return
+        assert isinstance(running.step, Call)  # (flows of tests do nothing side by side)
         answer, error = None, None
         try:
             answer = self._meet(running, running.step, fate, detail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,8 +14,17 @@ from hashrange_patterns import Entities, Entity, Runtime, Table
 from hashrange_patterns.entities import Changed
 from hashrange_patterns.flows import Client
 from hashrange_patterns.locks import Locks
-from hashrange_patterns.migrations import Irreversible, Locked, Migrations, Switches, Unfinished, Unsettled
+from hashrange_patterns.migrations import (
+    AsyncMigrations,
+    Irreversible,
+    Locked,
+    Migrations,
+    Switches,
+    Unfinished,
+    Unsettled,
+)
 from hashrange_patterns.migrations.__main__ import main
+from patterns.asynchronous import asynchronous
 from patterns.faults import Intercepted, answer_of
 
 SPLIT = '''
@@ -427,3 +437,49 @@ def test_the_command_line(
     assert "no migration 'x'" in told("up", "--to", "x", status=1)
     (folder / "2_empty.py").write_text("")
     assert "defines no steps" in told("status", status=1)
+
+
+class Meeting(Intercepted):
+    """An asynchronous client whose walks begin when all segments have asked, and of which one may fail."""
+
+    def __init__(self, client: Any, segments: int, fails: bool = False) -> None:
+        super().__init__(client)
+        self._barrier = asyncio.Barrier(segments)
+        self._fails = fails
+
+    def perform(self, operation: str, parameters: dict[str, Any]) -> Any:
+        async def answer() -> Any:
+            if operation == "scan" and "Segment" in parameters and "ExclusiveStartKey" not in parameters:
+                await asyncio.wait_for(self._barrier.wait(), 60)
+                if self._fails and parameters["Segment"] == 1:
+                    raise RuntimeError("segment 1 fails")
+            return Intercepted.perform(self, operation, parameters)
+
+        return answer()
+
+
+def test_an_asynchronous_program_migrates_with_segments_side_by_side(
+    client: Any, table: Table, folder: Path
+) -> None:
+    fill(client, table, 150)
+    alone = Migrations(client, table, folder)
+
+    async def migrate() -> None:
+        failing = AsyncMigrations(cast(Any, Meeting(client, 3, fails=True)), table, folder, segments=3)
+        with pytest.raises(RuntimeError, match="segment 1 fails"):
+            await failing.up()
+        assert [one.state for one in alone.status()] == ["up"]
+        assert await AsyncMigrations(cast(Any, Meeting(client, 3)), table, folder, segments=3).up() == [
+            "1_split"
+        ]
+
+    asyncio.run(migrate())
+    assert users(client, table) == {f"USER#{serial}": split(serial) for serial in range(150)}
+    [status] = alone.status()
+    assert (status.state, status.seen, status.changed) == ("applied", 150, 150)
+
+    async def go_back() -> str | None:
+        return await AsyncMigrations(asynchronous(client), table, folder).down()
+
+    assert asyncio.run(go_back()) == "1_split"
+    assert users(client, table) == {f"USER#{serial}": person(serial) for serial in range(150)}

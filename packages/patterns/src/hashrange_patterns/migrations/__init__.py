@@ -19,6 +19,7 @@ from hashrange_patterns.locks import Lost
 from hashrange_patterns.migrations.edits import DELETE, Change, Shape, Unsettled
 from hashrange_patterns.migrations.files import write_new
 from hashrange_patterns.migrations.runner import (
+    AsyncMigrations,
     Irreversible,
     Locked,
     MigrationFlows,
@@ -33,6 +34,7 @@ from hashrange_patterns.migrations.walks import Contended, Look
 __all__ = [
     "DELETE",
     "AddIndex",
+    "AsyncMigrations",
     "AsyncSwitches",
     "Change",
     "Contended",

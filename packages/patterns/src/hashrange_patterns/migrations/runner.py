@@ -14,13 +14,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from hashrange_patterns.flows import Blocking, Client, Flow, performed, run
+from hashrange_patterns.flows import (
+    AsyncClient,
+    Awaiting,
+    Blocking,
+    Client,
+    Flow,
+    Performing,
+    Together,
+    performed,
+)
 from hashrange_patterns.locks import Holding, LockFlows
 from hashrange_patterns.migrations.edits import Change, Shape
 from hashrange_patterns.migrations.files import Revision, revisions_of
@@ -30,7 +38,6 @@ from hashrange_patterns.migrations.records import (
     Progress,
     Record,
     Run,
-    Stopped,
     progress_in,
     records,
 )
@@ -40,10 +47,11 @@ from hashrange_patterns.requests import Runtime, check_seconds
 from hashrange_patterns.tables import Table, table_of
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 SAMPLE: Final = 1_000
 SEGMENTS_MAX: Final = 256
-Together: TypeAlias = Callable[[threading.Event, Sequence[Flow[Progress]]], Flow[list[Progress]]]
+Segments: TypeAlias = Callable[[threading.Event, Sequence[Flow[Progress]]], Flow[list[Progress]]]
 """Performs the flows of segments; the event is set when one of them fails."""
 
 
@@ -97,6 +105,12 @@ def one_after_another(stopped: threading.Event, flows: Sequence[Flow[Progress]])
     return done
 
 
+def side_by_side(stopped: threading.Event, flows: Sequence[Flow[Progress]]) -> Flow[list[Progress]]:
+    """Perform the flows of segments side by side."""
+    done: list[Progress] = yield Together(flows, stopped.set)
+    return done
+
+
 @dataclass(frozen=True, slots=True)
 class MigrationFlows:
     """The logic of `Migrations`."""
@@ -107,7 +121,7 @@ class MigrationFlows:
     units_per_second: float | None
     lease_seconds: float
     runtime: Runtime
-    together: Together = one_after_another
+    perform_segments: Segments = one_after_another
 
     def __post_init__(self) -> None:
         check_seconds("lease_seconds", self.lease_seconds)
@@ -294,7 +308,7 @@ class MigrationFlows:
             record = replace(record, passes=record.passes + 1, segments=self.segments)
             yield from locked.save(record)
         flows = [change_segment(locked, walk, record, segment) for segment in range(record.segments)]
-        done = yield from self.together(locked.stopped, flows)
+        done = yield from self.perform_segments(locked.stopped, flows)
         left = yield from look(self.runtime, [walk], sample=SAMPLE, show=1)
         yield from locked.clear(record)
         if left.to_change:
@@ -317,17 +331,10 @@ class MigrationFlows:
         return walk_of(self.runtime, self._table(revision), step, up=up)
 
 
-class Migrations(Blocking[MigrationFlows]):
-    """Migrations of a table, from the files of a folder, with a boto3 client.
-
-    A walk has `segments`, each with a thread; its progress is kept if the next run asks for another number.
-    `units_per_second` limits its reads and writes together. A run takes over the
-    lock of another that gives no sign of life for `lease_seconds`.
-    """
-
+class _Migrations(Performing[MigrationFlows, C]):
     def __init__(
         self,
-        client: Client,
+        client: C,
         table: Table | str,
         folder: Path | str = "migrations",
         *,
@@ -343,7 +350,7 @@ class Migrations(Blocking[MigrationFlows]):
             units_per_second,
             lease_seconds,
             runtime,
-            self._in_threads,
+            side_by_side,
         )
         super().__init__(client, flows)
 
@@ -353,20 +360,18 @@ class Migrations(Blocking[MigrationFlows]):
     up = performed(MigrationFlows.up)
     down = performed(MigrationFlows.down)
 
-    def _in_threads(self, stopped: threading.Event, flows: Sequence[Flow[Progress]]) -> Flow[list[Progress]]:
-        yield from ()  # (a flow that asks for nothing)
-        with ThreadPoolExecutor(len(flows), "segment") as pool:
-            futures = [pool.submit(run, flow, self._client, self._sleep) for flow in flows]
-            try:
-                wait(futures, return_when=FIRST_EXCEPTION)
-            finally:
-                # (all others have ended if none failed)
-                if not all(future.done() and not future.exception() for future in futures):
-                    stopped.set()
-        errors = [error for future in futures if (error := future.exception()) is not None]
-        for error in sorted(errors, key=lambda error: isinstance(error, Stopped)):
-            raise error
-        return [future.result() for future in futures]
+
+class Migrations(_Migrations[Client], Blocking[MigrationFlows]):
+    """Migrations of a table, from the files of a folder, with a boto3 client.
+
+    A walk has `segments`, each with a thread; its progress is kept if the next run asks for another number.
+    `units_per_second` limits its reads and writes together. A run takes over the
+    lock of another that gives no sign of life for `lease_seconds`.
+    """
+
+
+class AsyncMigrations(_Migrations[AsyncClient], Awaiting[MigrationFlows]):
+    """`Migrations` with an aiobotocore client; each segment has a task."""
 
 
 def _recency(record: Record) -> tuple[bool, int, str]:
