@@ -394,7 +394,7 @@ def test_the_keys_of_the_account_are_not_sent_here(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
     made = pull._target("http://127.0.0.1:1", "us-east-1", None)
-    assert made._request_signer._credentials.access_key == sent
+    assert made.dynamodb._request_signer._credentials.access_key == sent
 
 
 def test_a_server_with_users_gets_the_keys_of_a_profile(
@@ -404,7 +404,7 @@ def test_a_server_with_users_gets_the_keys_of_a_profile(
     config.write_text("[here]\naws_access_key_id = AKIDALICE\naws_secret_access_key = x\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(config))
     made = pull._target("http://127.0.0.1:1", "us-east-1", "here")
-    assert made._request_signer._credentials.access_key == "AKIDALICE"
+    assert made.dynamodb._request_signer._credentials.access_key == "AKIDALICE"
 
 
 def test_invented_credentials_are_explained(

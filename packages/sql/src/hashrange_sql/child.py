@@ -41,7 +41,7 @@ class PipeReader:
 
     def describe(self, name: str) -> Json | None:
         answer = self._ask("DescribeTable", {"TableName": name}, _MISSING)
-        return None if answer is None else msgspec.json.decode(answer)["Table"]  # type: ignore[no-any-return]
+        return None if answer is None else msgspec.json.decode(answer)["Table"]
 
     def tables(self) -> list[str]:
         names: list[str] = []

@@ -48,14 +48,16 @@ _RAW: Final = quoted("raw items")
 _SYSTEM: Final = ("information_schema", "pg_catalog")
 _KEY_TYPES: Final = {"S": "VARCHAR", "N": "DECIMAL(38,0)", "B": "BLOB"}
 _OPTIONS: Final = "skip_null := true, skip_empty := true, skip_default := true"
-_ONE_SELECT: Final = "One SELECT in DuckDB's SQL can run here, and nothing can be written."
+_ONE_SELECT: Final = (
+    "One SELECT over tables, in DuckDB's SQL, can run here: nothing can be written, and no file can be read."
+)
 _RARE: Final = (
     "Columns are the attributes that a sample has: a larger one (`hashrange sql --sample`) finds rarer "
     "attributes."
 )
 _ADVICE: Final = (
     (duckdb.OutOfMemoryException, "Ask for fewer rows or columns, or group by something with fewer values."),
-    (duckdb.PermissionException, "Statements read tables, and neither files nor anything else."),
+    (duckdb.PermissionException, _ONE_SELECT),
     (duckdb.ConversionException, "TRY_CAST gives NULL for a value that does not fit."),
 )
 _FORMULA_BEGINS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

@@ -117,7 +117,7 @@ def test_the_past(database: Database, clock: VirtualClock, url: str) -> None:
     [
         ("update orders set status = 'x'", "nothing can be written"),
         ("select * from nowhere", "there are: orders"),
-        ("select rare from orders", "a larger one (--sample)"),
+        ("select rare from orders", "a larger one (`hashrange sql --sample`)"),
     ],
 )
 def test_errors_say_what_to_do(url: str, sql: str, said: str) -> None:
