@@ -188,11 +188,11 @@ async def _in_tasks(
     try:
         return await asyncio.gather(*tasks)
     finally:
-        # (all have ended if none failed)
-        step.stop()
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        if not all(task.done() for task in tasks):
+            step.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
 
 class RepeatsByItself(UserWarning):

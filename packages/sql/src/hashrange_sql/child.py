@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +21,8 @@ from hashrange_sql.looking import Look, Plan, Refused, opened
 from hashrange_sql.messages import COLUMNS_MAX, ROWS_MAX, Done, Failure, Job, Message
 from hashrange_sql.reading import Json, Page, parted
 
+_NUMBER: Final = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\([\d,]+\)|DOUBLE|FLOAT")
+"""DuckDB's names of types of numbers."""
 _MISSING: Final = ("ResourceNotFoundException", "ValidationException")
 _THREADS: Final = 2
 _SETTINGS: Final = {"memory_limit": "512MB", "max_temp_directory_size": "1GB", "threads": str(_THREADS)}
@@ -105,14 +108,10 @@ def _show(look: Look, plan: Plan, done: Done) -> None:
     columns = look.columns(plan.sql)
     done.more_columns = max(0, len(columns) - COLUMNS_MAX)
     done.names = [name for name, _ in columns[:COLUMNS_MAX]]
-    done.numbers = [kind.split("(")[0].endswith(_NUMBERS) for _, kind in columns[:COLUMNS_MAX]]
+    done.numbers = [_NUMBER.fullmatch(kind) is not None for _, kind in columns[:COLUMNS_MAX]]
     rows = look.texts(plan, COLUMNS_MAX, messages.CHARACTERS_MAX)
     done.more = len(rows) > ROWS_MAX
     done.rows = rows[:ROWS_MAX]
-
-
-_NUMBERS: Final = ("INT", "INTEGER", "DECIMAL", "DOUBLE", "FLOAT")
-"""How DuckDB's names of types of numbers end."""
 
 
 def bound() -> None:

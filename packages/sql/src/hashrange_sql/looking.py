@@ -120,7 +120,8 @@ class Plan:
         if not self.tables or not self.region:
             return ""
         units = self.units + sum([table.units for table in self.tables])
-        return f"about {units:g} read units with the samples, {self.money} on demand in {self.region}"
+        noun = "read unit" if units == 1 else "read units"
+        return f"about {units:g} {noun} with the samples, {self.money} on demand in {self.region}"
 
     @property
     def lines(self) -> list[str]:
