@@ -379,8 +379,9 @@ class Look:
         assert row is not None
         answer: Json = orjson.loads(row[0])
         if answer.get("error"):
-            advice = _RARE if answer.get("error_subtype") == "COLUMN_NOT_FOUND" else _ONE_SELECT
-            raise Refused(f"{answer['error_message'].strip()}\n{advice}")
+            text = answer["error_message"].strip()
+            is_rare = answer.get("error_subtype") == "COLUMN_NOT_FOUND" or "not have a column named" in text
+            raise Refused(f"{text}\n{_RARE if is_rare else _ONE_SELECT}")
         return answer
 
 

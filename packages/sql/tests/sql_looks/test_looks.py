@@ -118,6 +118,25 @@ def test_conditions_on_keys_become_queries(
         assert partitions == 0
 
 
+def test_a_plan_says_what_all_reads_cost(client: Any) -> None:
+    """Half a unit for each 4 KB, at 0.125 dollars a million; the samples are read already."""
+    with ApiReader(client).opened() as reader, opened(reader, sample_items=8) as look:
+        plan = look.plan("select a.pk from shop a join numbers b on a.sk > b.half::varchar")
+        sampled = [table.units for table in plan.tables]
+        assert sampled == [2.0, 2.0]  # (four segments of two items)
+        size = sum(
+            client.describe_table(TableName=name)["Table"]["TableSizeBytes"] for name in ("shop", "numbers")
+        )
+        assert plan.units == pytest.approx(size / 8192, abs=1)
+        assert plan.money.amount == Decimal(plan.units + sum(sampled)) * Decimal("0.000000125")
+        assert str(plan).splitlines()[-1] == f"in all: {plan.cost}"
+        assert plan.cost.endswith(f"with the samples, {plan.money} on demand in us-east-1")
+        reader.region = "nowhere-1"
+        assert look.plan("from shop").cost.endswith("no price on demand in nowhere-1")
+        reader.region = ""  # (the past costs nothing)
+        assert "in all" not in str(look.plan("from shop"))
+
+
 def test_an_index_without_the_attributes_is_not_used(look: Look) -> None:
     plan = look.plan("select sum(amount) from shop where status = 'done'")
     assert plan.reads[0].source.index == "by-status"
