@@ -380,8 +380,8 @@ class Look:
         answer: Json = orjson.loads(row[0])
         if answer.get("error"):
             text = answer["error_message"].strip()
-            is_rare = answer.get("error_subtype") == "COLUMN_NOT_FOUND" or "not have a column named" in text
-            raise Refused(f"{text}\n{_RARE if is_rare else _ONE_SELECT}")
+            is_column = answer.get("error_type") == "binder" and "column" in text.lower()
+            raise Refused(f"{text}\n{_RARE if is_column else _ONE_SELECT}")
         return answer
 
 

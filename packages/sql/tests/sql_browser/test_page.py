@@ -59,7 +59,7 @@ def test_a_statement_is_written_planned_run_and_downloaded(browsers: Browsers) -
     with console() as (_, admin), browsers.page(admin) as page:
         page.goto(admin.url + "/console/ask")
         page.get_by_role("link", name="SQL", exact=True).click()
-        field = page.get_by_label("Statement", exact=True)
+        field = page.get_by_role("textbox", name="Statement")
         field.fill("select pk, count(*) as n from orders group by pk order by pk")
         page.get_by_role("button", name="Plan").click()
         page.get_by_text("Will cost").wait_for()
@@ -69,8 +69,9 @@ def test_a_statement_is_written_planned_run_and_downloaded(browsers: Browsers) -
         rows = page.get_by_role("region", name="Rows").locator("tbody tr")
         rows.first.wait_for()
         assert [row.inner_text().split() for row in rows.all()] == [["a", "1"], ["b", "60"]]
-        page.get_by_role("button", name="n", exact=True).click()
-        page.get_by_role("button", name="n", exact=True).click()
+        sorter = page.get_by_role("region", name="Rows").locator("thead button").nth(1)
+        sorter.click()
+        sorter.click()
         assert rows.first.inner_text().split() == ["b", "60"]
         with page.expect_download() as started:
             page.get_by_role("button", name="CSV").click()

@@ -121,6 +121,7 @@ def test_a_csv_has_no_formulas(orders: Database, browser: Browser) -> None:
         ("select * from nowhere", "There is no table 'nowhere'; there are: orders"),
         ("select nothing from orders", "hashrange sql --sample"),
         ("select o.nothing from orders o", "hashrange sql --sample"),
+        ("select 1 from orders a join orders b using (nothing)", "hashrange sql --sample"),
         ("select cast(pk as integer) from orders", "Conversion Error"),
         *[
             (f"select * from {source}", "no file can be read")
