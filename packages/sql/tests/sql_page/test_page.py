@@ -7,9 +7,10 @@ import io
 import sys
 import threading
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import duckdb
 import orjson
@@ -285,15 +286,32 @@ def test_nothing_is_left_in_the_folder_of_temporary_files(
     assert [*tmp_path.iterdir()] == []
 
 
-def test_other_requests_are_answered_meanwhile(orders: Database, browser: Browser) -> None:
-    """A statement that takes long stalls nobody: a page is shown before the statement has ended."""
-    answers: list[int] = []
-    slow = Browser(browser.url, browser.cookie)
-    user = threading.Thread(target=lambda: answers.append(page(slow, "select 1")[0]))
-    user.start()
-    assert browser.ask("/console/t/orders")[0] == 200
-    user.join()
-    assert answers == [200]
+def test_a_statement_stalls_nobody_and_ends_with_the_browser(
+    orders: Database, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons: list[str] = []
+    stop = Statement.stop
+
+    def noting(statement: Statement, why: str) -> None:
+        reasons.append(why)
+        stop(statement, why)
+
+    monkeypatch.setattr(Statement, "stop", noting)
+    places = statements._places
+    connection = HTTPConnection(urlsplit(browser.url).netloc)
+    query = urlencode({"statement": ENDLESS})
+    connection.request("GET", f"/console/sql?{query}", headers={"Cookie": browser.cookie})
+    while places._value == AT_ONCE_MAX:
+        assert browser.ask("/console/t/orders")[0] == 200
+    assert page(browser, "select 1 as one")[0] == 200
+    assert places._value == AT_ONCE_MAX - 1  # (the first still runs)
+    assert reasons == []
+    connection.close()
+    for _ in range(AT_ONCE_MAX):
+        assert places.acquire(timeout=60)
+    for _ in range(AT_ONCE_MAX):
+        places.release()
+    assert reasons == ["The browser has gone."]
 
 
 def test_errors_that_are_not_the_statements_are_not_hidden(orders: Database) -> None:

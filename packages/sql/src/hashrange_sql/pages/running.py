@@ -159,7 +159,8 @@ async def run(view: View, sql: str, form: Form = "", *, only_plan: bool = False)
         return await work
     finally:
         gone.cancel()
-        statement.stop("The server ends.")
+        if not work.done():
+            statement.stop("The server ends.")
 
 
 async def _gone(view: View) -> None:
