@@ -78,13 +78,15 @@ class ApiReader:
     def opened(self) -> Iterator[ApiReader]:
         """The reader, which gets the client's answers before boto3 decodes them."""
         events = self.client.meta.events
-        for event in _EVENTS:
-            events.register(event, self._keep, unique_id=f"hashrange-sql-{id(self)}")
+        # (botocore registers one handler for each identifier)
+        named = {event: f"hashrange-sql-{id(self)}-{event}" for event in _EVENTS}
+        for event, name in named.items():
+            events.register(event, self._keep, unique_id=name)
         try:
             yield self
         finally:
-            for event in _EVENTS:
-                events.unregister(event, self._keep, unique_id=f"hashrange-sql-{id(self)}")
+            for event, name in named.items():
+                events.unregister(event, self._keep, unique_id=name)
 
     def read(self, operation: str, request: Json) -> Page:
         self._here.reads = True

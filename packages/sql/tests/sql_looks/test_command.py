@@ -92,6 +92,18 @@ def test_pages_are_read_as_they_come(url: str) -> None:
     assert result.stdout.splitlines()[1] == "750,2500000,00FF"
 
 
+def test_boto3_decodes_no_items(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither those of a Scan nor those of a Query: that takes most of the time."""
+
+    def fail(value: object) -> None:
+        raise AssertionError(f"{value} was decoded")
+
+    monkeypatch.setattr("hashrange_sql.reading.from_boto3", fail)
+    for sql in ("select count(*) from orders", "select total from orders where id = 7"):
+        result = run(url, sql)
+        assert result.exit_code == 0, result.output
+
+
 def test_the_past(database: Database, clock: VirtualClock, url: str) -> None:
     clock.advance(60)
     moment = str(clock.now())
