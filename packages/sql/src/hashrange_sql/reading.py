@@ -7,16 +7,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 import orjson
 from botocore.exceptions import ClientError, ParamValidationError
 
-from hashrange.cli.remote import past
-from hashrange.cli.remote.asking import Plane
 from hashrange.interchange.item_texts import from_boto3
 from hashrange.pace.workers import hold_up
+
+if TYPE_CHECKING:
+    from hashrange.cli.remote.asking import Plane
 
 Json = dict[str, Any]
 
@@ -127,8 +128,11 @@ class PastReader:
 
     def __init__(self, client: Any, plane: Plane, moment: str) -> None:
         """`moment` as `parse_moment` takes it. Raises ValueError, click.ClickException."""
+        # Imported here, because a statement of the page would load all of the command line.
+        from hashrange.cli.remote import past
+
         self._client = client
-        self._plane = plane
+        self._past, self._plane = past, plane
         self._moment = past.fixed(plane, moment)
 
     def describe(self, name: str) -> Json | None:
@@ -138,7 +142,7 @@ class PastReader:
         return _tables(self._client)
 
     def read(self, operation: str, request: Json) -> Page:
-        answer = past.read(self._plane, operation, request, self._moment)
+        answer = self._past.read(self._plane, operation, request, self._moment)
         items = answer.get("Items", [])
         return Page(orjson.dumps(items), len(items), answer.get("LastEvaluatedKey"), 0.0)
 
