@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import pytest
 
 import hashrange_sql
@@ -207,13 +208,36 @@ def test_what_the_sample_had_is_not_read_again(client: Any) -> None:
         ("selct 1", "syntax error"),
         ("select nothing from shop", "--sample"),
         ("select * from nowhere", "no table 'nowhere'; there are: empty, numbers, shop"),
-        ("select * from read_csv('/etc/hostname')", "disabled by configuration"),
+        ("select shop.nothing from shop", "--sample"),
+        ("select 1 from shop a join shop b using (nothing)", "--sample"),
+        *[
+            (f"select * from {source}", "no file can be read")
+            for source in (
+                "read_csv('/etc/passwd')", "read_text('/etc/passwd')", "read_blob('/etc/passwd')",
+                "read_parquet('/etc/passwd')", "read_json('/etc/passwd')", "sniff_csv('/etc/passwd')",
+                "glob('/etc/*')", "duckdb_secrets()", "read_text('http://127.0.0.1:8000/')",
+            )
+        ],
+        ("from '/etc/passwd'", "no table '/etc/passwd'"),
+        ("from query('attach ''x.db''')", "single SELECT"),
+        ("from query('select * from read_text(''/etc/passwd'')')", "no file can be read"),
+        ("attach 'x.db'", "nothing can be written"),
+        ("set enable_external_access = true", "nothing can be written"),
+        ("load httpfs", "nothing can be written"),
+        ("select getenv('HOME')", "getenv"),
+        ("from sys", "no table 'sys'"),
         ("select amount::integer / 0, error('x') from shop", "x"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_run_is_told(look: Look, sql: str, said: str) -> None:
     with pytest.raises(Refused, match=said.replace("(", r"\(")):
         found(look, sql)
+
+
+def test_no_statement_changes_settings(look: Look) -> None:
+    for database in (look._database, look._planner):
+        with pytest.raises(duckdb.InvalidInputException, match="has been locked"):
+            database.execute("SET enable_external_access = true")
 
 
 def test_names_that_a_statement_defines_are_no_tables(look: Look) -> None:
