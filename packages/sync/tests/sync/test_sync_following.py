@@ -18,6 +18,8 @@ from hashrange.server import running
 from sync.world import STREAM
 from worlds import table_of
 
+ARN = "arn:aws:dynamodb:us-east-1:000000000000:table/orders"
+
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,8 +51,10 @@ def keys(client: Any) -> set[str]:
     return {item["id"]["S"] for item in client.scan(TableName="orders", ConsistentRead=True)["Items"]}
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_items_and_later_changes_come_until_a_signal(sides: list[Any], stop: signal.Signals) -> None:
+@pytest.mark.parametrize(("stop", "table"), [(signal.SIGINT, "orders"), (signal.SIGTERM, ARN)])
+def test_items_and_later_changes_come_until_a_signal(
+    sides: list[Any], stop: signal.Signals, table: str
+) -> None:
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     seen: list[set[str]] = []
 
@@ -75,7 +79,7 @@ def test_items_and_later_changes_come_until_a_signal(sides: list[Any], stop: sig
     user = threading.Thread(target=use)
     user.start()
     try:
-        result = pull(sides, "orders", "--follow")
+        result = pull(sides, table, "--follow")
     finally:
         user.join()
         for one, handler in before.items():
