@@ -41,6 +41,7 @@ _SEGMENT_BYTES: Final = 1 << 20
 _PAGE_BYTES: Final = 1 << 20
 _UNIT_BYTES: Final = 8192
 """What half a unit twice reads: eventually consistent reads."""
+_FETCHED: Final = 1_000
 _NAMES_SHOWN: Final = 20
 _WIDTH: Final = 200
 _RAW: Final = quoted("raw items")
@@ -367,10 +368,10 @@ class Look:
             found.append(max(1, int(self._rate.units * _UNIT_BYTES / max(read.source.average, 1))))
         return min(found, default=None)
 
-    def _ask(self, statement: str) -> tuple[Any, ...]:
-        row = self._database.execute(statement).fetchone()
-        assert row is not None
-        return tuple(row)
+    def _ask(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        found = self._database.execute(statement)
+        while rows := found.fetchmany(_FETCHED):
+            yield from rows
 
     def _planned(self, call: str, sql: str) -> Json:
         """What DuckDB's planner says of a statement. Raises Refused."""

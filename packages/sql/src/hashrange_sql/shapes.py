@@ -1,8 +1,8 @@
 """What the attributes of some items look like, and the columns that they become.
 
-Items are rows of a relation with one column, `item`, in DynamoDB's JSON. DuckDB says which types each
-attribute has in all of these rows (`json_group_structure`), and how many digits the numbers have, so a type
-fits every row:
+Items are rows of a table with one column, `item`, in DynamoDB's JSON. DuckDB says which structures the items
+have (`json_structure`; `json_group_structure` would need memory for all items at once), and how many digits
+the numbers have, so a type fits every row:
 
     S VARCHAR    BOOL BOOLEAN    B BLOB    SS VARCHAR[]    BS BLOB[]    L T[]    M STRUCT(…)
     N, NS        DECIMAL(38, x) if each number fits exactly, otherwise DOUBLE, which is told
@@ -13,7 +13,7 @@ A map with too many names, or with two that differ in case only, is JSON as well
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,12 +23,15 @@ NAMES_MAX: Final = 100
 """The most names of a map that is a STRUCT."""
 _DIGITS_MAX: Final = 38
 _SCALARS: Final = ("S", "N", "BOOL", "B")
+_NO_STRUCTURE: Final = "NULL"
+_NO_STRUCTURES: Final = (_NO_STRUCTURE, "JSON")
+"""The structures of the members of an empty list, and of an empty object."""
 _TEXT: Final = "text"
 _JSON: Final = "json"
 
 Json = dict[str, Any]
-Ask = Callable[[str], tuple[Any, ...]]
-"""The first row of a statement's answer."""
+Ask = Callable[[str], Iterable[tuple[Any, ...]]]
+"""The rows of a statement's answer."""
 Get = Callable[[str], str]
 """The SQL of a value's content of a type."""
 
@@ -142,9 +145,8 @@ class Columns:
 
 
 def columns_of(ask: Ask, relation: str) -> Columns:
-    """The columns of a relation with a column `item`."""
-    (found,) = ask(f"SELECT CAST(json_group_structure(item) AS VARCHAR) FROM {relation}")
-    structure = orjson.loads(found) if found is not None else {}
+    """The columns of a table with a column `item`."""
+    structure = _structure(ask, relation)
     told: list[str] = []
     shapes: dict[str, Shape] = {}
     taken: dict[str, str] = {}
@@ -169,6 +171,29 @@ def columns_of(ask: Ask, relation: str) -> Columns:
     for name, shape in shapes.items():
         told += shape.kinds(name)
     return Columns(source, sql, told)
+
+
+def _structure(ask: Ask, relation: str) -> Any:
+    """The structure of all items together, with attributes in the order in which they come."""
+    one = "CAST(json_structure(item) AS VARCHAR)"
+    together: Any = _NO_STRUCTURE
+    for (structure,) in ask(f"SELECT {one} FROM {relation} GROUP BY {one} ORDER BY min(rowid)"):
+        together = _merged(together, orjson.loads(structure))
+    return together
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """A structure that has what both have, as DuckDB has it of an array of both."""
+    if one in _NO_STRUCTURES:
+        return other
+    if isinstance(one, dict) and isinstance(other, dict):
+        made = dict(one)
+        for name, inner in other.items():
+            made[name] = _merged(made[name], inner) if name in made else inner
+        return made
+    if isinstance(one, list) and isinstance(other, list):
+        return [_merged(one[0], other[0])]
+    return one
 
 
 def shape_of(kinds: Any) -> Shape:
@@ -201,7 +226,7 @@ def _measure(ask: Ask, source: str, shapes: dict[str, Shape]) -> None:
     wholes = [pair for name, shape in shapes.items() for pair in shape.numbers(_outer(name, shape), _whole)]
     if not fractions:
         return
-    row = ask(f"SELECT {', '.join(f'max({sql})' for _, sql in (*fractions, *wholes))} FROM {source}")
+    [row] = ask(f"SELECT {', '.join(f'max({sql})' for _, sql in (*fractions, *wholes))} FROM {source}")
     for (shape, _), fraction, whole in zip(fractions, row, row[len(fractions) :], strict=False):
         scale = fraction or 0
         if scale + (whole or 1) <= _DIGITS_MAX:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -26,13 +27,7 @@ def columns(database: duckdb.DuckDBPyConnection, *values: Json) -> tuple[str, li
     database.execute("create or replace table raw (item json)")
     for value in values:
         database.execute("insert into raw values (?)", [orjson.dumps({"a": value}).decode()])
-
-    def ask(sql: str) -> tuple[Any, ...]:
-        row = database.execute(sql).fetchone()
-        assert row is not None
-        return tuple(row)
-
-    found = columns_of(ask, "raw")
+    found = columns_of(lambda sql: database.execute(sql).fetchall(), "raw")
     selected = f"select {found.sql['a']} as a from {found.source}"
     [(_, type_, *_)] = database.execute(f"describe {selected}").fetchall()
     return type_, [row[0] for row in database.execute(selected).fetchall()], found.told
@@ -108,7 +103,20 @@ def test_names_of_any_form(database: duckdb.DuckDBPyConnection) -> None:
     item |= {"A.B": {"S": "other"}, "m": {"M": {'x"y': {"N": "1"}}}}
     database.execute("create or replace table raw (item json)")
     database.execute("insert into raw values (?)", [orjson.dumps(item).decode()])
-    found = columns_of(lambda sql: database.execute(sql).fetchone() or (), "raw")
+    found = columns_of(lambda sql: database.execute(sql).fetchall(), "raw")
     assert found.told == ["A.B: left out, because it differs from a.b in case only"]
     row = database.execute(f"select {', '.join(found.sql.values())} from {found.source}").fetchone()
     assert row == (*(name for name in item if name not in ("A.B", "m")), {'x"y': Decimal(1)})
+
+
+def test_the_memory_does_not_grow_with_the_items(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "items.duckdb") as database:
+        database.execute("set memory_limit = '64MB'")
+        database.execute("set threads = 1")
+        note = "x" * 400
+        item = f"""'{{"id": {{"N": "' || i || '"}}, "note": {{"S": "{note}"}}}}'"""
+        database.execute(f"create table raw as select cast({item} as json) as item from range(60_000) t(i)")
+        found = columns_of(lambda sql: database.execute(sql).fetchall(), "raw")
+        assert [*found.sql] == ["id", "note"]
+        with pytest.raises(duckdb.OutOfMemoryException):
+            database.execute("select json_group_structure(item) from raw")
