@@ -435,7 +435,4 @@ def test_following_without_its_ring_says_what_brings_it(monkeypatch: pytest.Monk
     monkeypatch.delitem(rings().installed, "sync", raising=False)
     result = CliRunner().invoke(main, ["pull", "orders", "--follow"])
     assert result.exit_code == 1
-    assert (
-        "--follow: The sync of Hashrange is not installed; install the package hashrange-sync"
-        in result.output
-    )
+    assert "--follow: The ring sync is not installed; install the package hashrange-sync" in result.output
