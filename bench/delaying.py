@@ -56,7 +56,7 @@ class _Way(asyncio.Protocol):
 
 
 async def delay(target: int, seconds: float) -> None:
-    """Pass connections on for ever, with a round trip of `seconds` more."""
+    """Pass connections on forever, with a round trip of `seconds` more."""
     loop = asyncio.get_running_loop()
     connecting: set[asyncio.Task[object]] = set()
 

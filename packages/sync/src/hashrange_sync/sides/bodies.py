@@ -1,8 +1,8 @@
 """The bodies of large requests and answers, written and read by msgspec.
 
 botocore walks through each value of each item, several times. That takes most of the time of a process that
-copies many items. It offers its events to whoever knows better: here it is shown an empty request, and an
-empty answer, and goes on to sign, send, repeat and time out as always.
+copies many items. Its events let a handler replace both: botocore is shown an empty request and an empty
+answer, and signs, sends, repeats and times out as always.
 
 The values are those that botocore gives: DynamoDB's JSON with bytes for B. Times stay numbers.
 """
