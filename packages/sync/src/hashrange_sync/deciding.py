@@ -58,9 +58,8 @@ class Rules:
         """Whether items of a side are written."""
         return self.direction != ("up" if side == "edge" else "down")
 
-    def agreed(self, image: Item | None) -> State:
-        """The state of an item of which both sides have the shared part `image`."""
-        mark = digest(image)
+    def agreed(self, image: Item | None, mark: bytes) -> State:
+        """The state of an item of which both sides have the shared part `image` with the digest `mark`."""
         text = (image or {}).get(self.expiry, {}).get("N", "") if self.expiry else ""
         expires = int(text) if text.isdigit() else None
         return State(mark, mark, image if self.policy.needs_base else None, expires)
@@ -113,7 +112,7 @@ def decide(rules: Rules, key: Item, state: State, images: Images) -> Decision | 
         return None
     counted = len(changed) > 1 and _is_counted_twice(rules, state, cloud, edge)
     if new.cloud == new.edge and not counted:
-        return Decision(key, images, rules.agreed(cloud))
+        return Decision(key, images, rules.agreed(cloud, new.cloud))
     if not rules.pass_expiries:
         for side in [side for side in changed if side in images.expired and images.of(side) is None]:
             changed.remove(side)
@@ -126,9 +125,9 @@ def decide(rules: Rules, key: Item, state: State, images: Images) -> Decision | 
         if not changed:
             return Decision(key, images, state)
     if changed == ["cloud"]:
-        return _written(rules, key, images, "edge", cloud)
+        return _written(rules, key, images, "edge", cloud, new.cloud)
     if changed == ["edge"]:
-        return _written(rules, key, images, "cloud", edge)
+        return _written(rules, key, images, "cloud", edge, new.edge)
     return _resolved(rules, key, state, images, cloud, edge)
 
 
@@ -143,13 +142,13 @@ def _is_counted_twice(rules: Rules, state: State, cloud: Item | None, edge: Item
 
 
 def _written(
-    rules: Rules, key: Item, images: Images, target: SideName, image: Item | None
+    rules: Rules, key: Item, images: Images, target: SideName, image: Item | None, mark: bytes
 ) -> Decision | None:
-    """The target gets the shared part `image`, and keeps its own attributes."""
+    """The target gets the shared part `image` with the digest `mark`, and keeps its own attributes."""
     if not rules.allows(target):
         return None
     after = None if image is None else {**rules.scope.own(images.of(target)), **image}
-    return Decision(key, images, rules.agreed(image), target, after)
+    return Decision(key, images, rules.agreed(image, mark), target, after)
 
 
 def _resolved(
@@ -170,12 +169,19 @@ def _resolved(
     own = rules.scope.own
     if mark == digest(cloud) != digest(edge):
         after = None if made is None else {**own(images.edge), **made}
-        return Decision(key, images, rules.agreed(made), "edge", after, conflict=True, winner="cloud")
+        return Decision(key, images, rules.agreed(made, mark), "edge", after, conflict=True, winner="cloud")
     if mark == digest(edge):
         after = None if made is None else {**own(images.cloud), **made}
-        return Decision(key, images, rules.agreed(made), "cloud", after, conflict=True, winner="edge")
+        return Decision(key, images, rules.agreed(made, mark), "cloud", after, conflict=True, winner="edge")
     after = None if made is None else {**own(images.edge), **made}
     lost = rules.policy.kind != "add" or loses(state.base, edge, cloud, rules.policy.names)
     return Decision(
-        key, images, rules.agreed(cloud), "edge", after, conflict=lost, again=True, winner=rules.policy.kind
+        key,
+        images,
+        rules.agreed(cloud, digest(cloud)),
+        "edge",
+        after,
+        conflict=lost,
+        again=True,
+        winner=rules.policy.kind,
     )

@@ -45,7 +45,11 @@ class OutcomeUnknown(Unavailable):
 
 
 class Gap(Exception):
-    """The stream has lost records that were not read yet."""
+    """The stream of a side has lost records that were not read yet."""
+
+    def __init__(self, side: str, why: str) -> None:
+        super().__init__(why)
+        self.side = side
 
 
 class Refused(Exception):

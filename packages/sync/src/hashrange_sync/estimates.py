@@ -17,7 +17,7 @@ from hashrange_sync.sides.definitions import Table
 
 _READ_UNIT_BYTES = 4096
 _WRITE_UNIT_BYTES = 1024
-ITEMS_A_SECOND = 400
+ITEMS_A_SECOND = 700
 """About what one process copies, without a limit."""
 
 

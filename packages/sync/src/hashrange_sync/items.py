@@ -29,6 +29,8 @@ _encode = msgspec.msgpack.Encoder().encode
 def form(value: Value) -> Any:
     """A form of a value that is equal exactly for equal values."""
     [(kind, held)] = value.items()
+    if kind == "S":
+        return kind, held
     if kind == "N":
         return kind, _number(held)
     if kind == "NS":
@@ -43,6 +45,8 @@ def form(value: Value) -> Any:
 
 
 def _number(text: str) -> str:
+    if text.isdecimal() and text[0] != "0" != text[-1]:
+        return text  # (as it is below)
     number = _EXACT.normalize(Decimal(text))
     return str(number) if number else "0"
 

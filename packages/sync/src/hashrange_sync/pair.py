@@ -10,7 +10,7 @@ After an error the pair forgets what it knows, and opens the stored state again 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -31,11 +31,11 @@ from hashrange_sync.sides.calls import Side
 from hashrange_sync.sides.definitions import Table, create_if_missing, needed
 from hashrange_sync.sides.pace import Pace
 from hashrange_sync.sides.reading import items_of, pieces
-from hashrange_sync.sides.streams import Follower, Page
+from hashrange_sync.sides.streams import Follower, Page, Shard
 from hashrange_sync.stored.conflicts import Conflict, ConflictLog
 from hashrange_sync.stored.status import SECONDS, PairStatus, Progress
-from hashrange_sync.stored.table import KEY, StateTable
-from hashrange_sync.work.applying import ITEMS_MAX, Applier, Counts, Look
+from hashrange_sync.stored.table import KEY, Member, StateTable
+from hashrange_sync.work.applying import Applier, Counts, Look
 from hashrange_sync.work.recovering import recover
 from hashrange_sync.work.sweeping import FIRST, Sweep
 from hashrange_sync.work.verifying import Comparison, verify
@@ -44,7 +44,10 @@ _log = logging.getLogger("hashrange_sync")
 
 GAP: Final = "comparison after a gap"
 _UNKNOWN_MAX: Final = 3
-_FORGOTTEN_MAX: Final = 5
+_SHARDS_MAX: Final = 8
+"""So many pages of streams are in memory at a time, of 1 MB each."""
+_FURTHER_MAX: Final = 8
+"""A transaction has room for so many members beside those of items."""
 
 
 class _Session:
@@ -69,6 +72,7 @@ class Pair:
         wait: Callable[[float], object],
         pool: ThreadPoolExecutor | None = None,
         attempts: int = 4,
+        batches: bool = True,
     ) -> None:
         self.settings = settings
         self.counts = Counts()
@@ -88,7 +92,12 @@ class Pair:
         self._pool = pool
         common: Any = {"clock": clock, "wait": wait, "attempts": attempts}
         self.sides: dict[SideName, Side] = {
-            "cloud": Side("cloud", cloud, settings.cloud_name, pace=Pace(settings.rate, clock), **common),
+            "cloud": Side(
+                *("cloud", cloud, settings.cloud_name),
+                pace=Pace(settings.rate, clock),
+                batches=batches,
+                **common,
+            ),
             "edge": Side("edge", edge, settings.edge_name, pace=Pace(0.0, clock), **common),
         }
         self.state = StateTable(self.sides["edge"], settings.state_table)
@@ -211,7 +220,7 @@ class Pair:
         fields = {"pair": self.settings.title, "side": name, "why": reason}
         _log.info("comparing both tables", extra={"fields": fields})
 
-    def _note_sweep(self, name: SideName, reason: str, total: int) -> dict[str, Any]:
+    def _note_sweep(self, name: str, reason: str, total: int) -> dict[str, Any]:
         """Note that both tables have to be compared, and that the stream of a side begins again."""
         sweep = {
             "reason": {"S": reason},
@@ -225,7 +234,8 @@ class Pair:
     def _sweep(self, session: _Session, stored: Mapping[str, Any]) -> Sweep:
         progress = Progress(stored["reason"]["S"], float(stored["began"]["N"]), 0, int(stored["total"]["N"]))
         sides = {name: self.sides[name] for name in self._followed}
-        return Sweep(sides, self.state, session.applier, progress, int(stored["segments"]["N"]))
+        segments = int(stored["segments"]["N"])
+        return Sweep(sides, self.state, session.applier, progress, segments, self._pool)
 
     # -- Going on ---------------------------------------------------------------------------------------
 
@@ -266,20 +276,24 @@ class Pair:
         if self._session is None:
             self._session = self._open()
         session = self._session
+        for name, follower in session.followers.items():
+            if follower.has_ended and self.tables()[name].stream != follower.arn:
+                self._session = None  # (the table, or the stream, is another one)
+                return True
         more, self._lag = False, 0.0
         try:
-            for name, follower in session.followers.items():
-                if follower.has_ended and self.tables()[name].stream != follower.arn:
-                    self._session = None  # (the table, or the stream, is another one)
-                    return True
-                for page in follower.pages():
-                    self._follow(session.applier, follower, name, page)
-                    more = more or bool(page.records) or page.position.done
+            due = [
+                (name, shard) for name, follower in session.followers.items() for shard in follower.ready()
+            ]
+            for part in pieces(due, _SHARDS_MAX):
+                read = self._read(session.followers, part)
+                self._follow(session, read)
+                more = more or any(page.records or page.position.done for _, page in read)
         except Gap as gap:
             self.counts.gaps += 1
-            fields = {"pair": self.settings.title, "side": name, "why": str(gap)}
+            fields = {"pair": self.settings.title, "side": gap.side, "why": str(gap)}
             _log.warning("the stream no longer has all changes", extra={"fields": fields})
-            self._note_sweep(name, GAP, 0)
+            self._note_sweep(gap.side, GAP, 0)
             self._session = None
             return True
         self.status.lag = self._lag
@@ -290,21 +304,38 @@ class Pair:
             more = True
         return more
 
-    def _follow(self, applier: Applier, follower: Follower, name: SideName, page: Page) -> None:
-        """Make equal what a page of a stream has changed, and go on after the page."""
-        looks = _looks(name, page, applier.rules.scope)
-        members = []
-        if page.position != follower.positions[page.shard]:
-            members.append(self.state.position_member(name, page.shard, page.position))
-        gone = follower.forgotten()[:_FORGOTTEN_MAX] if members else []
-        members += [self.state.position_member(name, shard, None) for shard in gone]
-        parts = list(pieces(looks, ITEMS_MAX)) or [[]]
-        for number, part in enumerate(parts):
-            applier.apply(part, members if number + 1 == len(parts) else ())
-        follower.advance(page, gone)
-        self.counts.records += len(page.records)
-        if page.records:
-            self._lag = max(self._lag, self._clock.now() - page.records[-1].at)
+    def _read(
+        self, followers: Mapping[SideName, Follower], shards: Sequence[tuple[SideName, Shard]]
+    ) -> list[tuple[SideName, Page]]:
+        """The next pages of shards, which are read side by side. Raises `Gap`."""
+
+        def read(one: tuple[SideName, Shard]) -> tuple[SideName, Page]:
+            name, shard = one
+            return name, followers[name].read(shard)
+
+        return list(self._pool.map(read, shards) if self._pool else map(read, shards))
+
+    def _follow(self, session: _Session, read: Sequence[tuple[SideName, Page]]) -> None:
+        """Make equal what pages of the streams have changed, and go on after the pages."""
+        looks = _looks(read, session.applier.rules.scope)
+        members: list[Member] = []
+        gone: dict[SideName, list[str]] = {}
+        for name, page in read:
+            follower = session.followers[name]
+            if page.position != follower.positions[page.shard]:
+                members.append(self.state.position_member(name, page.shard, page.position))
+                gone[name] = follower.forgotten()
+        members += [
+            self.state.position_member(name, shard, None) for name, shards in gone.items() for shard in shards
+        ]
+        session.applier.apply(looks, members[:_FURTHER_MAX])
+        for rest in pieces(members[_FURTHER_MAX:], 90):
+            self.state.commit(rest)
+        for name, page in read:
+            session.followers[name].advance(page, gone.pop(name, ()))
+        self.counts.records += sum(len(page.records) for _, page in read)
+        now = self._clock.now()
+        self._lag = max([self._lag, *(now - page.records[-1].at for _, page in read if page.records)])
 
     # -- Status -----------------------------------------------------------------------------------------
 
@@ -394,19 +425,21 @@ class Pair:
         return self.state.clear()
 
 
-def _looks(name: SideName, page: Page, scope: Scope) -> list[Look]:
-    """The items that a page has changed, each once, with what its last record says."""
+def _looks(read: Sequence[tuple[SideName, Page]], scope: Scope) -> list[Look]:
+    """The items that pages have changed, each once, with what the last records of both sides say."""
     looks: dict[bytes, Look] = {}
-    for record in page.records:
-        if not scope.covers(record.key):
-            continue
-        mark = digest(record.key)
-        outside = record.new is not None and not scope.concerns(record.new)
-        earlier = looks.pop(mark, None)
-        looks[mark] = Look(
-            record.key,
-            marks={name: digest(scope.shared(record.new))},
-            expired={name: record.expiry},
-            outside=outside and (earlier is None or earlier.outside),
-        )
+    for name, page in read:
+        for record in page.records:
+            if not scope.covers(record.key):
+                continue
+            mark = digest(record.key)
+            outside = record.new is not None and not scope.concerns(record.new)
+            earlier = looks.pop(mark, None) or Look(record.key, mark, outside=True)
+            looks[mark] = Look(
+                record.key,
+                mark,
+                marks={**earlier.marks, name: digest(scope.shared(record.new))},
+                expired={**earlier.expired, name: record.expiry},
+                outside=outside and earlier.outside,
+            )
     return list(looks.values())

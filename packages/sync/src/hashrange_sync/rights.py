@@ -11,6 +11,7 @@ from hashrange_sync.settings import Pair, Place, Settings
 _READ = ("DescribeTable", "DescribeTimeToLive", "Scan", "BatchGetItem")
 _STREAM = ("DescribeStream", "GetShardIterator", "GetRecords")
 _WRITE = ("PutItem", "UpdateItem", "DeleteItem")
+_BATCH = ("PartiQLInsert", "PartiQLUpdate")
 _STATE = ("DescribeTable", "CreateTable", "GetItem", "BatchGetItem", "Query", "Scan", *_WRITE)
 _DEFINE = ("CreateTable", "UpdateTable", "UpdateTimeToLive")
 
@@ -28,7 +29,8 @@ def _of_pair(pair: Pair, side: SideName, place: Place, *, definitions: bool) -> 
     name = pair.cloud_name if side == "cloud" else pair.edge_name
     own, other = ("down", "up") if side == "cloud" else ("up", "down")
     table = _arn(place, name)
-    actions = [*_READ, *(_WRITE if pair.direction != own else ()), *(_DEFINE if definitions else ())]
+    writes = [*_WRITE, *(_BATCH if side == "cloud" else ())] if pair.direction != own else []
+    actions = [*_READ, *writes, *(_DEFINE if definitions else ())]
     found: list[Mapping[str, Any]] = [_allowed(actions, [table])]
     if pair.direction != other:
         found.append(_allowed(_STREAM, [f"{table}/stream/*"]))

@@ -26,11 +26,13 @@ _POLICIES: Final = "cloud, edge, newest: ATTRIBUTE, merge: MODULE:FUNCTION, or a
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where one side's tables are: Amazon DynamoDB without an `endpoint`. Region and credentials are as boto3
-    finds them, unless they are given."""
+    finds them, unless they are given. batches: whether the cloud's writes are sent together, as statements of
+    PartiQL; a server whose PartiQL does not check conditions needs `false`."""
 
     region: str | None = None
     profile: str | None = None
     endpoint: str | None = None
+    batches: bool = True
 
 
 class Prefix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from hashrange.clock import Clock, SystemClock
 from hashrange_sync.errors import Denied, OutcomeUnknown, SettingsError, Superseded, SyncError, Unavailable
 from hashrange_sync.pair import Pair
 from hashrange_sync.settings import Place, Settings, checked
+from hashrange_sync.sides.bodies import quicken
 from hashrange_sync.stored.conflicts import Conflict
 from hashrange_sync.stored.status import PairStatus
 
@@ -33,7 +34,8 @@ _STOPPED_SECONDS: Final = 60.0
 def clients_of(place: Place) -> Clients:
     """Clients of a side: of Amazon DynamoDB itself without an endpoint, whatever the environment names.
     Raises the errors of boto3."""
-    return connect(place.endpoint, place.region, profile=place.profile, only_aws=place.endpoint is None)
+    only_aws = place.endpoint is None
+    return quicken(connect(place.endpoint, place.region, profile=place.profile, only_aws=only_aws))
 
 
 class Sync:
@@ -71,6 +73,7 @@ class Sync:
                 wait=self._wait,
                 pool=self._pools.enter_context(ThreadPoolExecutor(workers)) if workers else None,
                 attempts=attempts,
+                batches=settings.cloud.batches,
             )
             for pair in settings.pairs
         ]

@@ -127,8 +127,9 @@ def test_the_rights_are_enough_and_no_more(file: Path) -> None:
                 running.once()
                 with hashrange.local(current):
                     for region in ("us-east-1", "eu-west-1"):
-                        mark = {"pk": {"S": f"{direction} {region}"}}
-                        side(region).put_item(TableName="orders", Item=mark)
+                        for number in range(2):  # (two writes make a batch)
+                            mark = {"pk": {"S": f"{direction} {region} {number}"}}
+                            side(region).put_item(TableName="orders", Item=mark)
                         side(region).delete_item(TableName="orders", Key={"pk": {"S": "o-1"}})
                 running.once()
                 running.pairs[0].verify()

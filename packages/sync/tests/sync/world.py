@@ -20,11 +20,14 @@ from hashrange.clock import ManualClock
 from hashrange.storage.memory import MemoryEngine
 from hashrange_sync import Clients, Pair, Settings, Sync
 from hashrange_sync.items import Item
+from hashrange_sync.settings import Place as Where
+from hashrange_sync.sides.bodies import quicken
 from hashrange_sync.stored.conflicts import Conflict
 
 _ENDPOINT: Final = "https://dynamodb.invalid"
 _NUMBER: Final = itertools.count()
-_WRITES: Final = {"put_item", "update_item", "delete_item"}
+_WRITES: Final = {"put_item", "update_item", "delete_item", "batch_execute_statement"}
+CONFIG: Final = Config(retries={"total_max_attempts": 1})
 STREAM: Final = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 
 
@@ -44,25 +47,42 @@ class Skewed:
 
 
 class Place:
-    """A side: a database, and clients of it. One place serves many tables."""
+    """A side that serves many tables: the users' client, and those of the sync. `connect` makes a client of a
+    service; `batches`: whether its PartiQL checks conditions."""
+
+    def __init__(self, connect: Callable[[str], Any], *, batches: bool = True) -> None:
+        self.dynamodb = connect("dynamodb")
+        self.syncs = quicken(Clients(connect("dynamodb"), connect("dynamodbstreams")))
+        self.batches = batches
+
+    def settle(self) -> None:
+        """Do what is due by the clock."""
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class Own(Place):
+    """A database of Hashrange."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.database = Database(MemoryEngine(), clock=clock)
-        config = Config(retries={"total_max_attempts": 1})
-        self.dynamodb: Any = client.connect(self.database, config=config)
-        self.streams: Any = client.connect(self.database, service="dynamodbstreams", config=config)
+        super().__init__(lambda service: client.connect(self.database, service=service, config=CONFIG))
+
+    def settle(self) -> None:
+        self.database.settle()
 
     def close(self) -> None:
         self.database.close()
 
 
 class Places:
-    """Both sides, which many worlds use one after the other."""
+    """Both sides, which many worlds use one after the other. `cloud`: of somebody else."""
 
-    def __init__(self) -> None:
+    def __init__(self, cloud: Place | None = None) -> None:
         self.clock = ManualClock()
-        self.cloud = Place(self.clock)
-        self.edge = Place(self.clock)
+        self.cloud = cloud or Own(self.clock)
+        self.edge = Own(self.clock)
 
     def close(self) -> None:
         self.cloud.close()
@@ -154,7 +174,8 @@ class World:
         self.name = f"table-{next(_NUMBER)}"
         self.cloud = Users(places.cloud, self.name, **(definition or {}))
         self.edge = Users(places.edge, self.name, **(definition or {}))
-        self.settings = Settings(pairs=[Pair(table=self.name, **settings)])
+        cloud = Where(batches=places.cloud.batches)
+        self.settings = Settings(cloud=cloud, pairs=[Pair(table=self.name, **settings)])
         self.unreachable: set[str] = set()
         self.requests: list[tuple[str, str]] = []
         self._plan: dict[int | str, Callable[[Callable[[], Any]], Any]] = {}
@@ -168,7 +189,7 @@ class World:
         """The sync of the process that is alive."""
         if self._sync is None:
             clients = [
-                Clients(_Watched(self, name, place.dynamodb), _Watched(self, name, place.streams))
+                Clients(_Watched(self, name, place.syncs.dynamodb), _Watched(self, name, place.syncs.streams))
                 for name, place in (("cloud", self.places.cloud), ("edge", self.places.edge))
             ]
             self._sync = Sync(
@@ -211,7 +232,7 @@ class World:
     def _perform(self, side: str, operation: str, send: Callable[..., Any], request: dict[str, Any]) -> Any:
         self.requests.append((side, operation))
         what = self._plan.get(len(self.requests), performed)
-        is_item = operation in _WRITES and request["TableName"] == self.name
+        is_item = operation in _WRITES and request.get("TableName", self.name) == self.name
         if is_item or operation == "transact_write_items":
             self._writes += 1
             what = self._plan.get(f"write {self._writes}", what)
@@ -224,8 +245,8 @@ class World:
     def passes(self, seconds: float) -> None:
         """Time passes; what is due is done: expired items are deleted, and streams trimmed."""
         self.places.clock.advance(seconds)
-        self.places.cloud.database.settle()
-        self.places.edge.database.settle()
+        self.places.cloud.settle()
+        self.places.edge.settle()
 
 
 def fails(go: Callable[[], Any]) -> Any:

@@ -5,13 +5,15 @@ A `Side` is used by several threads at once for writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NoReturn
+
+from botocore.exceptions import ClientError
 
 from hashrange.cli.remote.clients import SERVICE_ERRORS, Clients, error_code, explain, is_transient
 from hashrange.clock import Clock
 from hashrange_sync.deciding import SideName
-from hashrange_sync.errors import Denied, Missing, OutcomeUnknown, Refused, Unavailable
+from hashrange_sync.errors import Denied, Missing, OutcomeUnknown, Refused, SyncError, Unavailable
 from hashrange_sync.sides.pace import Pace
 
 _DENIED: Final = {
@@ -27,13 +29,16 @@ _WITHOUT_CREDENTIALS: Final = {
     *("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError", "UnauthorizedSSOTokenError"),
     *("CredentialRetrievalError", "SSOTokenLoadError"),
 }
+_BUSY: Final = {"ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError"}
+_UNMET: Final = {"ConditionalCheckFailed", "DuplicateItem", "TransactionConflict"}
+"""Codes of writes in a batch; those of `_UNMET` are looked at once more."""
 _CONDITION: Final = "ConditionalCheckFailedException"
 _FIRST_PAUSE_SECONDS: Final = 0.05
 
 
 class Side:
     """One side: its clients, its table, and its pace. `attempts` is how often a request that may be sent
-    again is sent at most."""
+    again is sent at most; `batches`: whether it takes `write_batch`."""
 
     def __init__(
         self,
@@ -45,6 +50,7 @@ class Side:
         clock: Clock,
         wait: Callable[[float], object],
         attempts: int = 4,
+        batches: bool = True,
     ) -> None:
         self.name = name
         self.table = table
@@ -53,6 +59,7 @@ class Side:
         self.clock = clock
         self._wait = wait
         self._attempts = attempts
+        self.batches = batches
 
     @property
     def region(self) -> str:
@@ -112,6 +119,57 @@ class Side:
             self._wait(_FIRST_PAUSE_SECONDS * 2**attempt)
         raise AssertionError
 
+    def write_batch(self, statements: Sequence[Any]) -> list[bool]:
+        """Make writes that must not be made twice, each by itself, in one request. Returns which were made;
+        of the others the conditions do not hold. Raises `OutcomeUnknown` if some may have been made."""
+        made = [False] * len(statements)
+        left = list(range(len(statements)))
+        for attempt in range(self._attempts):
+            asked = [statements[number] for number in left]
+            try:
+                answer = self.write_once(
+                    "batch_execute_statement", Statements=asked, ReturnConsumedCapacity="TOTAL"
+                )
+            except ClientError as error:
+                if error_code(error) != "UnknownOperationException":
+                    raise
+                raise SyncError(f"{self._text(error)}. {self._alone}.") from error
+            repeated = answer["ResponseMetadata"].get("RetryAttempts", 0) > 0
+            late = []
+            for number, one in zip(left, answer["Responses"], strict=True):
+                code = one.get("Error", {}).get("Code", "")
+                if code in _BUSY and not repeated:
+                    late.append(number)
+                elif code in _UNMET and not repeated:
+                    continue
+                elif code:
+                    self._unmade(code, str(one["Error"].get("Message", "")))
+                else:
+                    made[number] = True
+            left = late
+            if not left:
+                return made
+            self.pace.refused()
+            self._wait(_FIRST_PAUSE_SECONDS * 2**attempt)
+        raise Unavailable(f"the {self.name}'s table {self.table} is too busy, again and again.")
+
+    @property
+    def _alone(self) -> str:
+        return f"Set `batches = false` in [{self.name}]"
+
+    def _unmade(self, code: str, message: str) -> NoReturn:
+        """Raise what the error of a write in a batch means."""
+        text = f"the {self.name}'s table {self.table}: {code}: {message}"
+        if code == "AccessDenied":
+            raise Denied(f"{text}. {_RENEW}")
+        if code == "ValidationError":
+            raise SyncError(f"{text}. {self._alone} if the server's PartiQL is not DynamoDB's.")
+        if code == "ItemCollectionSizeLimitExceeded":
+            raise SyncError(text)
+        if code == "ResourceNotFound":
+            raise Missing(f"{text}. {GONE}")
+        raise OutcomeUnknown(text)
+
     def give_way(self) -> None:
         """Wait until the pace allows another request."""
         seconds = self.pace.wait_seconds()
@@ -137,10 +195,7 @@ class Side:
         if code == _CONDITION:
             raise Refused from None
         if code in _DENIED or type(error).__name__ in _WITHOUT_CREDENTIALS:
-            raise Denied(
-                f"{self._text(error)}. Renew the credentials, or grant what `hashrange sync policy` prints; "
-                "nothing is lost meanwhile."
-            ) from error
+            raise Denied(f"{self._text(error)}. {_RENEW}") from error
         if code in THROTTLED or is_transient(error) or code == "TransactionConflictException":
             raise Unavailable(self._text(error)) from error
         if code in ("ResourceNotFoundException", "TableNotFoundException"):
@@ -151,6 +206,9 @@ class Side:
         return f"the {self.name}'s table {self.table}: {explain(error)}"
 
 
+_RENEW: Final = (
+    "Renew the credentials, or grant what `hashrange sync policy` prints; nothing is lost meanwhile."
+)
 GONE: Final = (
     "Was a table deleted, or its stream switched off? Nothing was changed on the other side. Bring the table "
     "back, then `hashrange sync reset` begins again."

@@ -24,15 +24,19 @@ def pieces(values: Sequence[T], most: int) -> Iterator[Sequence[T]]:
 def items_of(side: Side, table: str, keys: Mapping[bytes, Item]) -> dict[bytes, Item]:
     """The items with these keys that are there, by the digests of their keys, as in `keys`. Raises
     `SyncError`."""
-    found: dict[bytes, Item] = {}
-    key_names: list[str] = []
-    for part in pieces(list(keys.values()), _KEYS_MAX):
-        key_names = list(part[0])
+    names = list(next(iter(keys.values()), ()))
+    found = read_items(side, table, list(keys.values()))
+    return {digest({name: item[name] for name in names}): item for item in found}
+
+
+def read_items(side: Side, table: str, keys: Sequence[Item]) -> list[Item]:
+    """The items with these keys that are there. Raises `SyncError`."""
+    found: list[Item] = []
+    for part in pieces(keys, _KEYS_MAX):
         asked: Any = {table: {"Keys": list(part), "ConsistentRead": True}}
         for _ in range(_ROUNDS_MAX):
             answer = side.call("batch_get_item", RequestItems=asked, ReturnConsumedCapacity="TOTAL")
-            for item in answer["Responses"].get(table, ()):
-                found[digest({name: item[name] for name in key_names})] = item
+            found += answer["Responses"].get(table, ())
             asked = answer.get("UnprocessedKeys")
             if not asked:
                 break

@@ -87,10 +87,19 @@ class Follower:
 
     def pages(self) -> Iterator[Page]:
         """One read of each shard that can be read, which may find nothing. Raises `Gap`."""
+        for shard in self.ready():
+            yield self.read(shard)
+
+    def ready(self) -> list[Shard]:
+        """The shards whose parents were read to their ends. Raises `Gap`."""
         if self._stale or self.has_ended:
             self._discover()
-        for shard in self._ready():
-            yield self._read(shard)
+        return [
+            shard
+            for shard in self._shards.values()
+            if not self.positions[shard.id].done
+            and (shard.parent not in self.positions or self.positions[shard.parent].done)
+        ]
 
     def advance(self, page: Page, gone: Sequence[str] = ()) -> None:
         """Go on after a page, whose records are done, and without shards of `forgotten`."""
@@ -114,23 +123,14 @@ class Follower:
         self._shards = self._listed()
         for name, position in self.positions.items():
             if not position.done and name not in self._shards:
-                raise Gap(f"shard {name} is no longer there")
+                raise Gap(self._side.name, f"shard {name} is no longer there")
         for shard in self._shards.values():
             if shard.id in self.positions:
                 continue
             if shard.parent and shard.parent not in self._shards and shard.parent not in self.positions:
-                raise Gap(f"shard {shard.parent} is no longer there")
+                raise Gap(self._side.name, f"shard {shard.parent} is no longer there")
             self.positions[shard.id] = Position()
         self._stale = False
-
-    def _ready(self) -> list[Shard]:
-        """The shards whose parents were read to their ends."""
-        return [
-            shard
-            for shard in self._shards.values()
-            if not self.positions[shard.id].done
-            and (shard.parent not in self.positions or self.positions[shard.parent].done)
-        ]
 
     def _listed(self) -> dict[str, Shard]:
         shards: dict[str, Shard] = {}
@@ -141,7 +141,7 @@ class Follower:
                     "StreamDescription"
                 ]
             except Missing as error:
-                raise Gap(f"the stream {self.arn} is no longer there") from error
+                raise Gap(self._side.name, f"the stream {self.arn} is no longer there") from error
             for shown in answer["Shards"]:
                 numbers = shown["SequenceNumberRange"]
                 shards[shown["ShardId"]] = Shard(
@@ -154,7 +154,8 @@ class Follower:
                 return shards
             start = {"ExclusiveStartShardId": answer["LastEvaluatedShardId"]}
 
-    def _read(self, shard: Shard) -> Page:
+    def read(self, shard: Shard) -> Page:
+        """The next page of a shard. Several shards may be read side by side. Raises `Gap`."""
         position = self.positions[shard.id]
         for attempt in range(3):
             iterator = self._iterators.get(shard.id) or self._iterator(shard, position, first=not attempt)
@@ -164,11 +165,11 @@ class Follower:
             except ClientError as error:
                 self._iterators.pop(shard.id, None)
                 if error_code(error) == "TrimmedDataAccessException":
-                    raise Gap(f"shard {shard.id} was trimmed") from error
+                    raise Gap(self._side.name, f"shard {shard.id} was trimmed") from error
                 if error_code(error) != "ExpiredIteratorException" or attempt == 2:
                     raise
             except Missing as error:
-                raise Gap(f"shard {shard.id} is no longer there") from error
+                raise Gap(self._side.name, f"shard {shard.id} is no longer there") from error
         records = [_record(shown) for shown in answer["Records"]]
         after = records[-1].sequence if records else position.after
         following = answer.get("NextShardIterator")
@@ -195,10 +196,10 @@ class Follower:
             answer = self._side.stream("get_shard_iterator", StreamArn=self.arn, ShardId=shard, **kind)
         except ClientError as error:
             if error_code(error) == "TrimmedDataAccessException":
-                raise Gap(f"shard {shard} was trimmed") from error
+                raise Gap(self._side.name, f"shard {shard} was trimmed") from error
             raise
         except Missing as error:
-            raise Gap(f"shard {shard} is no longer there") from error
+            raise Gap(self._side.name, f"shard {shard} is no longer there") from error
         return str(answer["ShardIterator"])
 
 

@@ -4,6 +4,9 @@ An update touches the attributes that differ, under the condition that each stil
 read, so a change of another attribute in the meantime stays. A new item is put only if there is none. These
 need no look at what was there.
 
+Most of them can also be said in PartiQL (`Write.statement`). One request takes many statements, each of which
+holds or fails by itself.
+
 Two writes can meet an attribute that no condition can name, because nobody knew of it: a deletion, and a put
 of more attributes than an expression can compare. They are `blind`: who makes them asks for the old image,
 and compares.
@@ -15,31 +18,46 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from hashrange_sync.items import Item, Value, change_digest, differences, digest, size
+from hashrange_sync.items import Differences, Item, Value, change_digest, differences, digest, size
 
 _COMPARED_MAX: Final = 120
 """Expressions have at most 300 operators and 4 KB."""
 _VALUES_BYTES_MAX: Final = 1_000_000
 """Expressions have values of at most 2 MB."""
+_STATEMENT_MAX: Final = 8_000
+"""Statements have at most 8,192 characters."""
+_STATEMENT_BYTES_MAX: Final = 40_000
+"""So a batch of 25 has at most 1 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A conditional write of one item: the operation, and its request. `member` is what it is in a
-    transaction.
-
-    echo: recognises the write in the stream: the digest of its change, or of its new image if it is blind.
-    """
+    """A conditional write of one item, which makes `after` of `before`: the operation, and its request."""
 
     operation: Literal["put_item", "update_item", "delete_item"]
     request: dict[str, Any]
     blind: bool
-    echo: bytes
+    before: Item | None
+    after: Item | None
 
     @property
     def member(self) -> dict[str, Any]:
         """The write in a transaction."""
         return {_MEMBERS[self.operation]: self.request}
+
+    def echo(self) -> bytes:
+        """What recognises the write in the stream: the digest of its change, or of its new image if it is
+        blind."""
+        return digest(self.after) if self.blind else change_digest(self.before, self.after)
+
+    def statement(self, key: Item) -> dict[str, Any] | None:
+        """The write of the item with `key` in a batch; None if it does not fit there."""
+        table = str(self.request["TableName"])
+        if self.blind or self.after is None:
+            return None
+        if self.before is None:
+            return _inserting(table, self.after)
+        return _updating(table, key, differences(self.before, self.after))
 
 
 _MEMBERS: Final = {"put_item": "Put", "update_item": "Update", "delete_item": "Delete"}
@@ -53,22 +71,58 @@ def write_of(table: str, key: Item, before: Item | None, after: Item | None) -> 
     if before is None and after is not None:
         condition = Expression().absent(next(iter(key)))
         request = {"TableName": table, "Item": after, **condition.request()}
-        return Write("put_item", request, False, change_digest(None, after))
+        return Write("put_item", request, False, before, after)
     if after is None:
         compared = {name: value for name, value in (before or {}).items() if name not in key}
         request = {"TableName": table, "Key": key, **_guard(key, compared.items()).request()}
-        return Write("delete_item", request, True, b"")
+        return Write("delete_item", request, True, before, after)
     if not changes:
         return None
     if len(changes) > _COMPARED_MAX:
         old = [(name, old) for name, (old, _) in changes.items()]
         request = {"TableName": table, "Item": after, **_guard(key, old).request()}
-        return Write("put_item", request, True, digest(after))
+        return Write("put_item", request, True, before, after)
     expression = _guard(key, [(name, old) for name, (old, _) in changes.items()])
     for name, (_, new) in changes.items():
         expression.assign(name, new)
     request = {"TableName": table, "Key": key, **expression.request()}
-    return Write("update_item", request, False, change_digest(before, after))
+    return Write("update_item", request, False, before, after)
+
+
+def _inserting(table: str, item: Item) -> dict[str, Any] | None:
+    members = ",".join(f"{_quoted(name, _TEXT)}:?" for name in item)
+    return _statement(f"INSERT INTO {_quoted(table)} VALUE {{{members}}}", list(item.values()))
+
+
+def _updating(table: str, key: Item, changes: Differences) -> dict[str, Any] | None:
+    """An update, which holds only if the item exists."""
+    text, values, conditions, compared = f"UPDATE {_quoted(table)}", [], [], []
+    for name, (_, new) in changes.items():
+        if new is None:
+            text += f" REMOVE {_quoted(name)}"
+        else:
+            text += f" SET {_quoted(name)}=?"
+            values.append(new)
+    for name, old in [*key.items(), *((name, old) for name, (old, _) in changes.items())]:
+        if old is None:
+            conditions.append(f"{_quoted(name)} IS MISSING")
+        else:
+            conditions.append(f"{_quoted(name)}=?")
+            compared.append(old)
+    return _statement(f"{text} WHERE {' AND '.join(conditions)}", [*values, *compared])
+
+
+_NAME: Final = '"'
+_TEXT: Final = "'"
+
+
+def _quoted(name: str, mark: str = _NAME) -> str:
+    return f"{mark}{name.replace(mark, 2 * mark)}{mark}"
+
+
+def _statement(text: str, values: list[Value]) -> dict[str, Any] | None:
+    fits = len(text) <= _STATEMENT_MAX and size(values) <= _STATEMENT_BYTES_MAX
+    return {"Statement": text, "Parameters": values} if fits else None
 
 
 def _guard(key: Item, values: Iterable[tuple[str, Value | None]]) -> Expression:

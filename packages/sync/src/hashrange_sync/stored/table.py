@@ -26,7 +26,7 @@ from hashrange_sync.deciding import NEVER, SideName, State
 from hashrange_sync.errors import Refused, Superseded, Unavailable
 from hashrange_sync.items import Item, digest, size
 from hashrange_sync.sides.calls import Side
-from hashrange_sync.sides.reading import items_of
+from hashrange_sync.sides.reading import items_of, read_items
 from hashrange_sync.sides.streams import Position
 from hashrange_sync.stored import journal
 from hashrange_sync.stored.journal import Entry
@@ -40,6 +40,8 @@ BASE_BYTES_MAX: Final = 350_000
 _MEMBERS_MAX: Final = 90
 _BYTES_MAX: Final = 3_500_000
 """A transaction has at most 100 members and 4 MB; some are for how far a stream was read."""
+_RECENT_MAX: Final = 50_000
+"""So many states are remembered, of some 300 bytes each."""
 KEY: Final = ("id", "part")
 """The key of the table: a partition key and a sort key, both texts."""
 
@@ -52,6 +54,7 @@ class StateTable:
         self.epoch = 0
         self._edge = edge
         self._commits = 0
+        self._recent: dict[bytes, State] = {}
 
     # -- Opening ----------------------------------------------------------------------------------------
 
@@ -66,6 +69,7 @@ class StateTable:
             ReturnValues="ALL_NEW",
         )
         self.epoch = int(answer["Attributes"]["epoch"]["N"])
+        self._recent.clear()
         return dict(answer["Attributes"])
 
     def meta(self) -> dict[str, Any]:
@@ -84,13 +88,24 @@ class StateTable:
 
     def states(self, keys: Mapping[bytes, Item]) -> dict[bytes, State]:
         """The states of items, `NEVER` where there is none."""
-        asked = {digest(place(mark)): place(mark) for mark in keys}
-        found = items_of(self._edge, self.name, asked)
-        return {mark: _state(found.get(digest(place(mark)))) for mark in keys}
+        places = {mark: place(mark) for mark in keys if mark not in self._recent}
+        found = {item["id"]["S"]: item for item in read_items(self._edge, self.name, list(places.values()))}
+        return {
+            mark: _state(found.get(places[mark]["id"]["S"])) if mark in places else self._recent[mark]
+            for mark in keys
+        }
 
-    def member(self, key: Item, state: State) -> Member:
-        """The member of a transaction that stores a state."""
-        mark = digest(key)
+    def remember(self, mark: bytes, state: State) -> None:
+        """Remember a state that was just stored: when the echo comes, nobody needs to read the state. Nobody
+        else stores states in this epoch."""
+        self._recent.pop(mark, None)
+        if state.base is None:
+            self._recent[mark] = state
+        if len(self._recent) > _RECENT_MAX:
+            del self._recent[next(iter(self._recent))]
+
+    def member(self, mark: bytes, key: Item, state: State) -> Member:
+        """The member of a transaction that stores the state of the item whose key has the digest `mark`."""
         if state.cloud == state.edge == b"":
             return {"Delete": {"TableName": self.name, "Key": place(mark)}}
         item: dict[str, Any] = {
@@ -233,6 +248,7 @@ class StateTable:
             for place in places
             if place["id"]["S"] != "meta"
         ]
+        self._recent.clear()
         for start in range(0, len(members), _MEMBERS_MAX):
             self.commit(members[start : start + _MEMBERS_MAX])
         kept = ("journal", "sweep", "cloud_table", "edge_table", "cloud_stream", "edge_stream")

@@ -14,20 +14,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from hashrange_sync.deciding import NEVER, Decision, Images, Rules, SideName, State, decide
 from hashrange_sync.errors import Refused, Unavailable
-from hashrange_sync.items import Item, differences, digest
+from hashrange_sync.items import Item, differences, digest, size
 from hashrange_sync.sides.calls import Side
-from hashrange_sync.sides.reading import items_of
+from hashrange_sync.sides.reading import items_of, pieces
 from hashrange_sync.sides.writing import Write, write_of
 from hashrange_sync.stored.conflicts import CONFLICT, OVERWRITTEN, ConflictLog
 from hashrange_sync.stored.journal import Entry
 from hashrange_sync.stored.table import Cancelled, Member, StateTable, groups
 
-ITEMS_MAX: Final = 44
-"""How many items are looked at at a time: a transaction has 100 members, and two for most items."""
+_ITEMS_MAX: Final = 250
+"""How many items are looked at at a time: the writes of all must fit into the journal, an item of 400 KB."""
+_KEYS_BYTES_MAX: Final = 150_000
+_BATCH_MAX: Final = 25
 _ROUNDS_MAX: Final = 10
 
 
@@ -47,12 +50,13 @@ class Counts:
 class Look:
     """An item to look at, and what is known of it.
 
-    known: the image on a side, as just scanned. marks: by side, the digest of the shared part, as scanned or
-    after the last change in the stream. expired: by side, whether that change was an expiry. outside: by that
-    image the item is outside of the filter.
+    mark: the digest of the key. known: the image on a side, as just scanned. marks: by side, the digest of
+    the shared part, as scanned or after the last change in the stream. expired: by side, whether that change
+    was an expiry. outside: by that image the item is outside of the filter.
     """
 
     key: Item
+    mark: bytes
     known: Mapping[SideName, Item | None] = field(default_factory=dict)
     marks: Mapping[SideName, bytes] = field(default_factory=dict)
     expired: Mapping[SideName, bool] = field(default_factory=dict)
@@ -77,16 +81,26 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A decision with its write, if it needs one. `direct`: the write is sent by itself."""
+    """A decision with its write, if it needs one. `mark` is the digest of the item's key. `direct`: the write
+    is sent by itself."""
 
+    mark: bytes
     decision: Decision
     write: Write | None
     direct: bool
 
-    @property
-    def mark(self) -> bytes:
-        """The digest of the item's key."""
-        return digest(self.decision.key)
+
+Batch = Sequence[tuple[Planned, Any]]
+"""Plans with their statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Items that are not settled, the states of all that were asked for, and both sides' images."""
+
+    looks: Mapping[bytes, Look]
+    states: Mapping[bytes, State]
+    images: Mapping[SideName, Mapping[bytes, Item | None]]
 
 
 class Applier:
@@ -119,15 +133,22 @@ class Applier:
         self._pool = pool
 
     def apply(self, looks: Sequence[Look], further: Sequence[Member] = ()) -> dict[bytes, State]:
-        """Make at most `ITEMS_MAX` items equal, and `further` in the last transaction. Returns the states of
-        the items, by the digests of their keys. Raises `SyncError`."""
-        left = {digest(look.key): look for look in looks}
+        """Make items equal, and `further` in the last transaction. Returns the states of the items, by the
+        digests of their keys. Raises `SyncError`."""
         states: dict[bytes, State] = {}
+        first, *others = _parts(looks)
+        found = self._found(first)
+        for following in others:
+            # (what is written does not concern the items that are read meanwhile)
+            ahead = self._pool.submit(self._found, following) if self._pool else None
+            states |= self._apply(found, ())
+            found = ahead.result() if ahead else self._found(following)
+        return states | self._apply(found, further)
+
+    def _apply(self, found: _Found, further: Sequence[Member]) -> dict[bytes, State]:
+        states = dict(found.states)
         for _ in range(_ROUNDS_MAX):
-            read = self._state.states({mark: look.key for mark, look in left.items()})
-            states |= read
-            left = {mark: look for mark, look in left.items() if not look.is_settled(read[mark])}
-            planned = self._planned(left, read)
+            planned = self._planned(found)
             direct = [plan for plan in planned if plan.direct]
             refused = self._send(direct)
             again = refused | {plan.mark for plan in planned if plan.decision.again}
@@ -136,14 +157,23 @@ class Applier:
             for plan in kept:
                 if plan.mark not in late:
                     states[plan.mark] = plan.decision.state
+                    self._state.remember(plan.mark, plan.decision.state)
                     self._count(plan)
             again |= late
             if not again:
                 return states
             self.counts.again += len(again)
             # (what was known of them may be over)
-            left = {mark: replace(left[mark], known={}, marks={}) for mark in again}
+            left = {mark: replace(found.looks[mark], known={}, marks={}) for mark in again}
+            found = self._found(left)
+            states |= found.states
         raise Unavailable("Items change faster than they can be read; they are tried again.")
+
+    def _found(self, looks: Mapping[bytes, Look]) -> _Found:
+        """What the state and both sides have of items, without those that are settled."""
+        states = self._state.states({mark: look.key for mark, look in looks.items()}) if looks else {}
+        left = {mark: look for mark, look in looks.items() if not look.is_settled(states[mark])}
+        return _Found(left, states, self.images(left) if left else {})
 
     def images(self, looks: Mapping[bytes, Look]) -> dict[SideName, dict[bytes, Item | None]]:
         """Both sides' items as they are now, or as just scanned."""
@@ -155,23 +185,17 @@ class Applier:
             found = items_of(side, side.table, asked) if asked else {}
             return {**known, **{mark: found.get(mark) for mark in asked}}
 
-        if self._pool is None:
-            return {"cloud": read("cloud"), "edge": read("edge")}
-        cloud = self._pool.submit(read, "cloud")
-        return {"edge": read("edge"), "cloud": cloud.result()}
+        return {"cloud": read("cloud"), "edge": read("edge")}
 
-    def _planned(self, left: Mapping[bytes, Look], states: Mapping[bytes, State]) -> list[Planned]:
-        if not left:
-            return []
-        found = self.images(left)
-        for name, items in found.items():
-            if any(items[mark] is None and states[mark].of(name) for mark in left):
+    def _planned(self, found: _Found) -> list[Planned]:
+        for name, items in found.images.items():
+            if any(item is None and found.states[mark].of(name) for mark, item in items.items()):
                 self._is_same_table(name)
         planned = []
-        for mark, look in left.items():
-            state = states[mark]
+        for mark, look in found.looks.items():
+            state = found.states[mark]
             expired = look.lost_by_expiry(state, self._now())
-            images = Images(found["cloud"][mark], found["edge"][mark], expired)
+            images = Images(found.images["cloud"][mark], found.images["edge"][mark], expired)
             decision = decide(self.rules, look.key, state, images)
             if decision is None:
                 continue
@@ -183,7 +207,7 @@ class Applier:
                 table = self._sides[decision.target].table
                 write = write_of(table, look.key, decision.before, self._marked(decision))
             direct = write is not None and (decision.target == "cloud" or write.blind)
-            planned.append(Planned(decision, write, direct))
+            planned.append(Planned(mark, decision, write, direct))
         return planned
 
     def _marked(self, decision: Decision) -> Item | None:
@@ -201,13 +225,36 @@ class Applier:
         if not plans:
             return set()
         self._state.write_journal([_entry(plan) for plan in plans])
+        alone, batches = self._batches(plans)
+        send: list[Callable[[], set[bytes]]] = [partial(self._sent_together, batch) for batch in batches]
+        send += [partial(self._sent_alone, plan) for plan in alone]
         if self._pool is None:
-            return {plan.mark for plan in plans if not self._sent(plan)}
-        sent = [(plan, self._pool.submit(self._sent, plan)) for plan in plans]
-        wait([future for _, future in sent])
-        return {plan.mark for plan, future in sent if not future.result()}
+            return {mark for one in send for mark in one()}
+        sent = [self._pool.submit(one) for one in send]
+        wait(sent)
+        return {mark for future in sent for mark in future.result()}
 
-    def _sent(self, plan: Planned) -> bool:
+    def _batches(self, plans: Sequence[Planned]) -> tuple[list[Planned], list[Batch]]:
+        """Those of the plans that are sent alone, and batches of the others with their statements."""
+        alone: list[Planned] = []
+        batched: list[tuple[Planned, Any]] = []
+        for plan in plans:
+            said = plan.write.statement(plan.decision.key) if plan.write is not None else None
+            if said is None or plan.decision.target != "cloud" or not self._sides["cloud"].batches:
+                alone.append(plan)
+            else:
+                batched.append((plan, said))
+        if len(batched) == 1:
+            return [*alone, batched[0][0]], []
+        return alone, list(pieces(batched, _BATCH_MAX))
+
+    def _sent_together(self, batch: Batch) -> set[bytes]:
+        """Send a batch. Returns the items whose writes were refused."""
+        made = self._sides["cloud"].write_batch([said for _, said in batch])
+        return {plan.mark for (plan, _), is_made in zip(batch, made, strict=True) if not is_made}
+
+    def _sent_alone(self, plan: Planned) -> set[bytes]:
+        """Send a write. Returns its item if the write was refused."""
         write, decision = plan.write, plan.decision
         assert write is not None
         assert decision.target is not None
@@ -218,10 +265,10 @@ class Applier:
                 write.operation, **write.request, **asked, ReturnConsumedCapacity="TOTAL"
             )
         except Refused:
-            return False
+            return {plan.mark}
         if write.blind and digest(old := answer.get("Attributes")) != digest(decision.before):
             self.lost(decision.key, decision.target, old, decision.after)
-        return True
+        return set()
 
     def lost(
         self, key: Item, side: SideName, old: Item | None, new: Item | None, kind: str = OVERWRITTEN
@@ -262,7 +309,7 @@ class Applier:
 
     def _row(self, plan: Planned) -> list[Member]:
         """The members of a transaction for an item."""
-        stored = self._state.member(plan.decision.key, plan.decision.state)
+        stored = self._state.member(plan.mark, plan.decision.key, plan.decision.state)
         if plan.write is None or plan.direct:
             return [stored]
         return [plan.write.member, stored]
@@ -275,6 +322,19 @@ class Applier:
                 self.counts.to_edge += 1
 
 
+def _parts(looks: Sequence[Look]) -> list[dict[bytes, Look]]:
+    """Parts of the looks that are small enough, by their marks; at least one."""
+    parts: list[dict[bytes, Look]] = [{}]
+    room = _KEYS_BYTES_MAX
+    for look in looks:
+        room -= size(look.key)
+        if room < 0 or len(parts[-1]) == _ITEMS_MAX:
+            parts.append({})
+            room = _KEYS_BYTES_MAX - size(look.key)
+        parts[-1][look.mark] = look
+    return parts
+
+
 def _entry(plan: Planned) -> Entry:
     write, decision = plan.write, plan.decision
     assert write is not None
@@ -282,7 +342,7 @@ def _entry(plan: Planned) -> Entry:
     return Entry(
         decision.key,
         decision.target,
-        write.echo,
+        write.echo(),
         digest(decision.before),
         decision.state,
         decision.after is None,

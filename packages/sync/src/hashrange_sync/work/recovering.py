@@ -63,7 +63,7 @@ def _of_side(
     try:
         follower = follow()
         if follower is None:
-            raise Gap("there is no stream")
+            raise Gap(side.name, "there is no stream")
         chains = _chains(entries, follower, present, wait)
     except Gap:
         chains = None
@@ -74,7 +74,7 @@ def _of_side(
         else:
             made = _found(entry, side, applier, chains[mark])
         if made is not None:
-            members.append(state.member(entry.key, made))
+            members.append(state.member(mark, entry.key, made))
     return members
 
 
