@@ -158,7 +158,7 @@ def _connect(endpoint: str) -> S3Client:
 @contextmanager
 def _translated() -> Iterator[None]:
     """Turn permanent errors of S3 into `BucketError`, and those that may pass into `Unreachable`."""
-    from botocore import exceptions
+    from botocore import exceptions, parsers
 
     try:
         yield
@@ -171,12 +171,15 @@ def _translated() -> Iterator[None]:
         exceptions.CredentialRetrievalError,
         exceptions.TokenRetrievalError,
         exceptions.SSOError,
+        parsers.ResponseParserError,
     ) as error:
         raise Unreachable(str(error)) from error
     except exceptions.ClientError as error:
         code = str(error.response["Error"].get("Code", ""))
         status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-        if code not in _FINAL and (status >= 500 or status in _PASSING_STATUSES or code in _PASSING):
+        may_pass = status >= 500 or status in _PASSING_STATUSES or code in _PASSING
+        # An answer that was cut short has no code; boto3 then shows the status in its place.
+        if code not in _FINAL and (may_pass or code == str(status)):
             raise Unreachable(str(error)) from error
         if code not in _FINAL:
             raise
