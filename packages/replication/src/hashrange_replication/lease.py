@@ -130,6 +130,7 @@ class Lease:
         self._etag = ""
         self._watch = watch or Watch(place, now)
         self._only_agreed = only_agreed
+        self._tried: list[Record] = []  # what was written since the last answer, perhaps
         self.record = Record(epoch=0, owner=owner, where=where, store_id=store_id)
         self.deadline = math.inf
         """The time from which on nothing may be acknowledged."""
@@ -233,15 +234,18 @@ class Lease:
                     raise Fenced(self.fenced)
                 wanted = self._renewed(new_epoch)
                 started = self._bound(wanted)
+                is_first = wanted not in self._tried
+                self._tried.append(wanted)
                 try:
                     etag = self._put(wanted, self._etag)
                 except BucketError as error:
                     if error.code != CHANGED:
                         raise
-                    if not self._look_again(wanted, started):
+                    self._look_again()
+                    if self.record != wanted or not is_first:
                         continue
-                else:
-                    self._hold(wanted, etag, started)
+                    etag = self._etag
+                self._hold(wanted, etag, started)
                 return
         raise Held(f"The lease of the copy at {self._place.shown} is written again and again.")
 
@@ -266,24 +270,23 @@ class Lease:
             base=self.base,
         )
 
-    def _look_again(self, wanted: Record, started: float) -> bool:
-        """Learn who has written the record. Returns whether it was this server, whose answer was lost."""
+    def _look_again(self) -> None:
+        """Learn who has written the record: perhaps this server, in a request without an answer. An earlier
+        one is no renewal now, because a standby counts from the moment at which it saw the record."""
         found = read_record(self._place)
         if found is None:
             self.fenced = (
                 f"The object {LEASE} of the copy at {self._place.shown} was deleted. Restart this server: it "
                 "then makes a new base."
             )
-            return False
+            return
         record, etag = found
-        if record == wanted:
-            self._hold(record, etag, started)
-            return True
-        if record.owner != self._owner or record.epoch != self.record.epoch:
-            self.fenced = _taken_over(self._place.shown, record, self.record.epoch)
+        # (a standby may have registered, or withdrawn)
+        is_own = any(replace(tried, standby=record.standby) == record for tried in self._tried)
+        if is_own or (record.owner == self._owner and record.epoch == self.record.epoch):
+            self.record, self._etag = record, etag
         else:
-            self.record, self._etag = record, etag  # a standby has registered, or withdrawn
-        return False
+            self.fenced = _taken_over(self._place.shown, record, self.record.epoch)
 
     def release(self) -> None:
         """Give the lease up. Raises BucketError, OSError."""
@@ -292,12 +295,14 @@ class Lease:
                 if self.fenced is not None or not self._etag:
                     return
                 wanted = replace(self._renewed(False), released=True)
+                self._tried.append(wanted)
                 try:
                     self._put(wanted, self._etag)
                 except BucketError as error:
                     if error.code != CHANGED:
                         raise
-                    if not self._look_again(wanted, self._now()):
+                    self._look_again()
+                    if self.record != wanted:
                         continue  # a standby has registered since the last renewal
                 return
 
@@ -318,6 +323,7 @@ class Lease:
 
     def _hold(self, record: Record, etag: str, started: float) -> None:
         self.record, self._etag = record, etag
+        self._tried.clear()
         self.deadline = started + record.ttl_seconds if record.acknowledged else math.inf
 
 

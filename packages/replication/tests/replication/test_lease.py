@@ -151,6 +151,46 @@ def test_an_acknowledgement_whose_answer_is_lost_binds(tmp_path: Path) -> None:
     assert primary.refusing() is not None
 
 
+def test_a_renewal_whose_answer_is_lost_is_not_renewed_by_a_look(tmp_path: Path) -> None:
+    """The standby counts from the moment at which it saw the record, not from the answer."""
+    now = Time()
+    bucket = Faulty(Folders(tmp_path))
+    place = place_in(tmp_path)
+    primary = lease_of(place_in(tmp_path, bucket), "a", now)
+    primary.take(None)
+    standby_registered(place, primary)
+    bucket.fault = lambda name, key: "lost" if name == "put" else ""
+    with pytest.raises(Unreachable):
+        primary.renew()
+    watch = Watch(place, now)
+    watch.look()
+    bucket.fault = lambda name, key: ""
+    now.advance(leases.TTL_SECONDS - 1)
+    primary.renew()
+    watch.look()
+    assert primary.deadline < now.seconds + watch.wait_seconds()
+
+
+def test_an_epoch_whose_answer_is_lost_is_no_takeover(tmp_path: Path) -> None:
+    now = Time()
+    bucket = Faulty(Folders(tmp_path))
+    primary = lease_of(place_in(tmp_path, bucket), "a", now)
+    primary.take(None)
+    bucket.fault = lambda name, key: "lost" if name == "put" else ""
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            primary.renew(new_epoch=True)
+        with pytest.raises(Unreachable):
+            primary.renew()
+    assert register(place_in(tmp_path), "standby")
+    bucket.fault = lambda name, key: ""
+    primary.renew()
+    assert primary.epoch >= 2
+    lease_of(place_in(tmp_path), "a", now).take(None)
+    with pytest.raises(Fenced):
+        primary.renew()
+
+
 def test_the_same_directory_takes_the_next_epoch_at_once(tmp_path: Path) -> None:
     now = Time()
     place = place_in(tmp_path)
