@@ -227,6 +227,8 @@ def test_a_store_that_does_not_answer_may_answer_later(monkeypatch: pytest.Monke
         (400, "RequestTimeout", Unreachable),
         (400, "ExpiredToken", Unreachable),
         (403, "AccessDenied", BucketError),
+        (404, "404", Unreachable),  # its end was lost
+        (412, "412", BucketError),
         (400, "InvalidRequest", ClientError),  # the job is given up after some tries
     ],
 )
@@ -404,12 +406,13 @@ def _code(function: Callable[..., object], *arguments: Any, **named: Any) -> str
     return caught.value.code
 
 
-def test_an_object_is_written_on_a_condition(found: Buckets) -> None:
+@pytest.mark.parametrize("size", [1, buckets.CHUNK_BYTES + 1])
+def test_an_object_is_written_on_a_condition(found: Buckets, size: int) -> None:
     assert _code(found.read, "bucket", "lease") == buckets.NO_SUCH_KEY
     assert _code(found.put, "bucket", "lease", b"0", etag="of nothing") == buckets.CHANGED
-    first = found.put("bucket", "lease", b"1", new=True)
+    first = found.put("bucket", "lease", b"1" * size, new=True)
     assert _code(found.put, "bucket", "lease", b"2", new=True) == buckets.CHANGED
-    assert found.read("bucket", "lease") == (b"1", first)
+    assert found.read("bucket", "lease") == (b"1" * size, first)
     second = found.put("bucket", "lease", b"2", etag=first)
     assert _code(found.put, "bucket", "lease", b"3", etag=first) == buckets.CHANGED
     assert found.read("bucket", "lease") == (b"2", second)

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final
 from hashrange.buckets import (
     ACCESS_DENIED,
     CHANGED,
+    CHUNK_BYTES,
     INVALID_KEY,
     NO_SUCH_BUCKET,
     NO_SUCH_KEY,
@@ -88,6 +89,13 @@ class Folders:
     @contextmanager
     def create(self, bucket: str, key: str) -> Iterator[_File]:
         """As `Buckets.create`."""
+        with self._writing(bucket, key) as file:
+            sink = _File(file)
+            yield sink
+        sink.finish()
+
+    @contextmanager
+    def _writing(self, bucket: str, key: str) -> Iterator[BinaryIO]:
         path = self._path(bucket, key)
         unfinished = self._folder(bucket) / _UNFINISHED
         # The name is derived from the key, so that the file that a killed process left is overwritten.
@@ -96,14 +104,12 @@ class Folders:
             with _translated(path):
                 unfinished.mkdir(exist_ok=True)
                 with open_to_write(temporary) as file:
-                    sink = _File(file)
-                    yield sink
+                    yield file
                     file.flush()
                     sync(file.fileno())
                 make_directory(path.parent)
                 temporary.replace(path)
                 sync_directory(path.parent)
-            sink.finish()
         finally:
             with suppress(OSError):
                 temporary.unlink()
@@ -115,18 +121,19 @@ class Folders:
             try:
                 with open_to_read(path) as file:
                     content = file.read()
+                    return content, _etag_of(content, file)
             except FileNotFoundError:
                 raise BucketError(NO_SUCH_KEY, f"There is no object {key} in {bucket}.") from None
-        return content, _content_etag(content)
 
     def put(
         self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
     ) -> str:
         """As `Buckets.put`. Programs on several machines agree only if the file system's locks do."""
         if not new and etag is None:
-            with self.create(bucket, key) as sink:
-                sink.write(content)
-            return _content_etag(content)
+            with self._writing(bucket, key) as file:
+                file.write(content)
+                file.flush()
+                return _etag_of(content, file)
         with _translated(self._path(bucket, key)), self._locked(bucket):
             try:
                 found: str | None = self.read(bucket, key)[1]
@@ -248,8 +255,11 @@ def _translated(path: Path) -> Iterator[None]:
         raise BucketError(code, f"{error.filename or path} cannot be used: {error.strerror}.") from error
 
 
-def _content_etag(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+def _etag_of(content: bytes, file: BinaryIO) -> str:
+    """The ETag for `put`. That of a listing may stay the same if small objects replace each other fast."""
+    if len(content) > CHUNK_BYTES:
+        return _etag(os.fstat(file.fileno()))
+    return hashlib.sha256(content).hexdigest()
 
 
 def _etag(status: os.stat_result) -> str:

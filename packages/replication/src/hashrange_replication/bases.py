@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -103,7 +104,8 @@ class Bases:
         self.problem = ""
         self.share = 0.0
         """How much of the base that is being made is in the bucket."""
-        self.stopped = False
+        self.until = math.inf
+        """The time (of `now`) at which a base is given up that is not made by then."""
 
     def continues(self, bytes_: int, batch: int) -> None:
         """The chain goes on behind a base of an earlier process."""
@@ -190,8 +192,7 @@ class Bases:
         total = sum(path.stat().st_size for _, path in found + beside) or 1
         done = 0
         for shown, path in found + beside:
-            if self.stopped:
-                raise CopyError("the server ends")
+            self._check_time()
             try:
                 self._ship_file(shown, path, there, made)
             except FileNotFoundError:
@@ -212,8 +213,7 @@ class Bases:
                 digest = hashlib.sha256()
                 writer = Writer(sink.write, {"kind": "file", "sha256": sha256, "bytes": size}, self._key)
                 while piece := file.read(4 * CHUNK_BYTES):
-                    if self.stopped:
-                        raise CopyError("the server ends")
+                    self._check_time()
                     digest.update(piece)
                     writer.write(piece)
                 writer.finish()
@@ -223,6 +223,10 @@ class Bases:
             made.new_files += 1
             made.new_bytes += size
         made.manifest.files.append(BaseFile(shown, size, sha256))
+
+    def _check_time(self) -> None:
+        if self._now() >= self.until:
+            raise CopyError("the server ends")
 
     def _hash(self, path: Path) -> tuple[str, int]:
         """The SHA-256 of a file, and its size. Hard links to the same file are read once."""

@@ -10,6 +10,7 @@ Refuses to know: what is done with batches.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -194,6 +195,22 @@ class Chain:
             if one.epoch == at.epoch or not self.head(one.epoch).is_root:
                 raise Damaged(f"{name.name} is missing, and {one.name} is there")
         return None
+
+    def last_name(self, start: Position) -> SegmentName | None:
+        """The last segment of the chain from a position on, None if there is none: by the names of segments,
+        and the first segment of each epoch."""
+        epoch, last = start.epoch, None
+        for index in itertools.count(start.index):
+            later = [one for one in self._firsts if one > epoch and self._firsts[one] <= index]
+            if later:
+                epoch = max(later)
+                if self._firsts[epoch] != index or self.head(epoch).is_root:
+                    break
+            name = SegmentName(epoch, index)
+            if name not in self.listing.segments:
+                break
+            last = name
+        return last
 
     def walk(self, start: Position) -> Iterator[tuple[Segment, Position]]:
         """The segments from a position on, verified, each with the position after it."""

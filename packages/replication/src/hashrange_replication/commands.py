@@ -118,8 +118,8 @@ def restore_command(
 def verify_command(
     where: str, drills: bool, scratch: Path | None, against: Path | None, key_file: Path | None, endpoint: str
 ) -> None:
-    """Read every object of a copy, and compare checksums, digests and chains. Exit code 1: something is lost
-    or damaged."""
+    """Read every object of a copy, and compare digests and chains. Exit code 1: something is lost or
+    damaged."""
     if against is not None and not drills:
         raise click.UsageError("--against compares with what --restore has made; give both.")
     with _errors():

@@ -22,7 +22,7 @@ from hashrange.storage.capabilities import Follower, Position
 from hashrange.storage.failures import StorageError
 from hashrange_replication import chain, retention
 from hashrange_replication.bases import Bases
-from hashrange_replication.failures import CopyError, Fenced, Held
+from hashrange_replication.failures import CopyError, Damaged, Fenced, Held
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.lease import Lease, Record, Watch
 from hashrange_replication.place import Place
@@ -37,6 +37,8 @@ RETENTION_SECONDS: Final = 3600.0
 _HELD_SECONDS: Final = 1.0
 _BASE_SECONDS: Final = 1.0
 _PAUSE_SECONDS_MAX: Final = 60.0
+END_SECONDS: Final = 5.0
+"""How long a server that ends works on a base, if there is none. Docker kills after ten seconds."""
 _OWNER_BYTES: Final = 8
 _LAST_TRIES: Final = 3
 
@@ -154,6 +156,8 @@ class Copying:
             clock=self._clock,
             now=self._now,
         )
+        if self._state is not None and self._state.lacks_since:
+            self.shipper.lacks_since = self._state.lacks_since
         try:
             if succession is not None:
                 position = self._succeed(succession)
@@ -162,6 +166,8 @@ class Copying:
         except OSError as error:
             if succession or self.options.acks or (self._state is not None and self._state.has_standby):
                 raise
+            if self._state is None:
+                self._write_state(None)  # the next start has to know since when the copy lacks everything
             self.problems["lease"] = str(error)
             fields = {"copy": self.place.shown, "error": str(error)}
             _log.warning("the copy's bucket is away; the server starts without it", extra={"fields": fields})
@@ -176,24 +182,47 @@ class Copying:
         state = self._state
         if state is not None and state.place != self.place.shown:
             state = None
-        before = self._take(state.epoch if state is not None else None)
+        before = self._take((state.epoch or None) if state is not None else None)
         listing = chain.list_copy(self.place, files=False)
         end = state.end if state is not None else None
         is_other = before is not None and before.owner != self._owner
-        if end is not None and before is not None and is_other and listing.last_index() >= end.index:
+        if end is not None and before is not None and is_other and self._goes_on(listing, end):
             self.lease.release()
             raise CopyError(
                 f"The copy at {self.place.shown} holds writes that this directory lacks: {before.where} has "
                 "shipped them since the restore. Restore once more; or, to give these writes up, remove "
                 f"{self._directory / FOLDER}."
             )
-        self._write_state(None)
         if end is not None and end.after == batch and listing.bases and self._meets(listing, end):
             self.shipper.follow_on(replace(end, epoch=self.lease.epoch), batch)
             newest = max(listing.bases)
             self.bases.continues(listing.bases[newest].bytes, newest.batch)
         else:
-            self.spool.drop()
+            self.shipper.lacks_since = self._known_until(listing, batch)
+        self._write_state(None)
+
+    def _goes_on(self, listing: chain.Listing, end: chain.Position) -> bool:
+        """Whether a restore would find more behind `end`. Segments whose base was never finished are nothing
+        that it finds."""
+        try:
+            return chain.Chain(self.place, self._key, listing).next_name(end) is not None
+        except Damaged:
+            return True
+
+    def _known_until(self, listing: chain.Listing, batch: int) -> int:
+        """The moment up to which a restore from the bucket finds everything (epoch milliseconds); now, if its
+        last batch is `batch`, the store's last one. What an earlier process could not ship is not there."""
+        copy = chain.Chain(self.place, self._key, listing)
+        try:
+            manifest = copy.base()
+            last, moment = manifest.batch, manifest.moment
+            name = copy.last_name(chain.start_of(manifest))
+            if name is not None:
+                header = copy.segment(name).header
+                last, moment = max(last, header.last), max(moment, header.last_moment)
+        except CopyError:  # there is no base yet, or the copy is damaged
+            return self.shipper.lacks_since
+        return int(self._clock() * 1_000) if last == batch else moment
 
     def _succeed(self, succession: Succession) -> Position:
         """Take the lease as a standby, and go on where the chain ends; returns how far the store is then."""
@@ -233,7 +262,7 @@ class Copying:
         in_bucket = listing.last_index()
         if first is None or last is None:
             return in_bucket + 1 == end.index
-        return first.name.index <= in_bucket + 1 <= end.index == last.name.index + 1
+        return self.spool.is_whole and first.name.index <= in_bucket + 1 <= end.index == last.name.index + 1
 
     def _write_state(self, end: chain.Position | None) -> None:
         has_standby = bool(self.lease.record.acknowledged)
@@ -242,6 +271,7 @@ class Copying:
             place=self.place.shown,
             epoch=self.lease.epoch,
             end=end,
+            lacks_since=self.shipper.lacks_since,
             has_standby=has_standby,
         )
         write_state(self._directory, state)
@@ -273,7 +303,13 @@ class Copying:
     def _agree(self) -> None:
         """A standby is registered: from now on the lease counts, also after a crash. Raises OSError."""
         epoch = self._state.epoch if self._state is not None else 0
-        state = State(owner=self._owner, place=self.place.shown, epoch=epoch, has_standby=True)
+        state = State(
+            owner=self._owner,
+            place=self.place.shown,
+            epoch=epoch,
+            lacks_since=self.shipper.lacks_since,
+            has_standby=True,
+        )
         write_state(self._directory, state)
         self._state = state
         if not self._guarded:
@@ -335,13 +371,14 @@ class Copying:
                 _log.exception("shipping failed", extra={"fields": {"copy": self.place.shown}})
 
     def close(self) -> None:
-        """Ship what waits, if the bucket takes it; note where the chain goes on; give up the lease."""
+        """Ship what waits, if the bucket takes it; note where the chain goes on; give up the lease. Without a
+        base nothing could be restored: then make one, if that takes at most END_SECONDS."""
         position: Position | None = None
         try:
             position = self._engine.follow(None)
         except StorageError as error:
             _log.warning("the copy does not end with the store", extra={"fields": {"error": str(error)}})
-        self.bases.stopped = True
+        self.bases.until = self._now() + (0.0 if self.shipper.has_base else END_SECONDS)
         self._stop.set()
         self.shipper.wake.set()
         for thread in self._threads:
@@ -350,13 +387,33 @@ class Copying:
             return
         for _ in range(1 if self.shipper.problem else _LAST_TRIES):
             self.shipper.step(at_once=True)
+        if position is not None and not self.shipper.has_base:
+            self._make_last_base(self.problem())
         is_whole = position is not None and not self.shipper.broken and self.shipper.has_base
         try:
             if position is not None and is_whole and self.shipper.told in (0, position.batch):
+                self.spool.sync()
                 self._write_state(replace(self.shipper.end, after=position.batch))
             self.lease.release()
         except _Passing as error:
             _log.warning("the copy was not ended well", extra={"fields": {"error": str(error)}})
+
+    def _make_last_base(self, problem: str) -> None:
+        """Make a base at the end, unless there is a `problem` with the bucket already."""
+        fields: dict[str, Any] = {"copy": self.place.shown, "seconds_max": END_SECONDS}
+        try:
+            if not problem:
+                _log.info("the server ends once its copy has a base", extra={"fields": fields})
+                self.bases.make()
+                self.shipper.step(at_once=True)
+        except _Passing as error:
+            problem = str(error)
+        if problem:
+            _log.warning(
+                "the server ends before its copy has a base: the next start makes one, and until then a "
+                "restore does not find the last writes",
+                extra={"fields": fields | {"error": problem}},
+            )
 
     # What others show.
 

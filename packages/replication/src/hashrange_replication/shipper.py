@@ -4,14 +4,16 @@
     committed() ─ batch ──> in memory ───> frames ─ each second, or 4 MiB ─> segment ─> spool ─> bucket
 
 `committed` only appends to the queue, and compares the time with the lease's deadline. With `acks` it waits
-until the bucket has the batch. Whatever goes wrong with the bucket, the spool takes the segments; if it is
-full, or the queue is, the chain is broken: everything that waits is dropped, and `bases` begins a new one.
+until the bucket has the batch. A segment goes to the bucket from memory, and to the spool's disk only if the
+bucket does not take it. If the spool is full, or the queue is, the chain is broken: everything that waits is
+dropped, and `bases` begins a new one.
 
 Refuses to know: what records mean, how a base is made.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -21,12 +23,12 @@ from typing import Final, NamedTuple
 from hashrange import pace
 from hashrange.buckets import CHANGED, BucketError
 from hashrange_replication.chain import Position
-from hashrange_replication.format.batches import frame
+from hashrange_replication.format.batches import add_frame
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import SegmentHeader, encode_segment, root_of
 from hashrange_replication.lease import Lease
 from hashrange_replication.place import Place
-from hashrange_replication.spool import Spool, Spooled
+from hashrange_replication.spool import Spool, Spooled, spooled_of
 
 _log = logging.getLogger("hashrange.replication")
 
@@ -34,6 +36,8 @@ CUT_SECONDS: Final = 1.0
 """How often what was committed becomes a segment."""
 SEGMENT_BYTES: Final = 4 * 1024 * 1024
 """About how large the batches of a segment get."""
+COMPRESSED_BYTES_MAX: Final = 1024 * 1024
+"""Segments with more bytes are not compressed: so that takes at most some half percent of a core."""
 QUEUE_BYTES_MAX: Final = 64 * 1024 * 1024
 """What may wait in memory; more waits only if the shipping thread does not run."""
 ACK_SECONDS: Final = 10.0
@@ -90,10 +94,11 @@ class Shipper:
         self._collects = False
         self._overflows = False
         self.told = 0  # the last batch that was committed
-        # The shipping thread's.
-        self._frames: list[bytes] = []
-        self._frames_bytes = 0
-        self._taken: list[Waiting] = []
+        # The shipping thread's: the batches of the next segment, of which it knows the first and the last.
+        self._frames = bytearray()
+        self._batches = 0
+        self._first: Waiting | None = None
+        self._last: Waiting | None = None
         self._retry_at = 0.0
         self._pause_seconds = _PAUSE_SECONDS_MIN
         self._changed = Condition()  # guards what follows
@@ -101,7 +106,7 @@ class Shipper:
         self.shipped = 0  # the last batch that the bucket has
         self.has_base = False  # whether a restore would find these batches
         self.broken = "no batch was shipped yet"
-        self._broken_at = int(clock() * _MILLIS)
+        self._lacks_since = int(clock() * _MILLIS)
         self.problem = ""
         self.segments = 0
         self.shipped_bytes = 0
@@ -156,18 +161,33 @@ class Shipper:
     # The chain. `follow_on` and `begin` are called by the maker of bases.
 
     def follow_on(self, end: Position, batch: int) -> None:
-        """Go on behind the segment that `end` names; `batch` is the last batch in it or before."""
+        """Go on behind the segment that `end` names; `batch` is the last batch in it or before. Segments of
+        an earlier process may wait in the spool."""
+        waiting = self._spool.first()
         with self._changed:
             self.end = end
-            self.told = self.shipped = batch
+            self.told = batch
+            self.shipped = batch if waiting is None else min(batch, waiting.after)
             self.has_base = True
             self.broken = ""
         self._collects = True
+
+    @property
+    def lacks_since(self) -> int:
+        """The moment before which the copy lacks nothing, in epoch milliseconds. Who knows better while there
+        is no base sets it."""
+        oldest = self._oldest()
+        return int(self._clock() * _MILLIS) if oldest is None else oldest
+
+    @lacks_since.setter
+    def lacks_since(self, moment: int) -> None:
+        self._lacks_since = moment
 
     def begin(self, epoch: int, index: int) -> None:
         """Begin a new chain; its base is still to be made."""
         self._queue.clear()
         self._bytes_out = self._bytes_in
+        self._spool.drop()
         with self._changed:
             self.end = Position(epoch, index, root_of(epoch), 0)
             self.has_base = False
@@ -185,14 +205,16 @@ class Shipper:
     def break_off(self, why: str) -> None:
         """The chain is broken: drop what waits. On the shipping thread."""
         self._collects = self._overflows = False
+        with self._changed:
+            # First of all: what is dropped was not shipped, and `lag` must not forget it for a moment.
+            self._lacks_since = self.lacks_since
+            self.has_base = False
         self._queue.clear()
         self._bytes_out = self._bytes_in
-        self._frames, self._taken, self._frames_bytes = [], [], 0
+        self._clear()
         self._spool.drop()
         with self._changed:
             self.broken = why
-            self._broken_at = int(self._clock() * _MILLIS)
-            self.has_base = False
             self._changed.notify_all()
         _log.warning("the copy begins again", extra={"fields": {"copy": self._place.shown, "cause": why}})
 
@@ -206,30 +228,37 @@ class Shipper:
             if not self.broken:
                 self.break_off(self._lease.fenced)
             return
-        if not self.broken:
-            self._gather()
-        while (spooled := self._spool.first()) is not None and not self.broken:
-            if self._now() < self._retry_at and not at_once:
-                return
-            if not self._ship(spooled):
-                return
-
-    def _gather(self) -> None:
-        while self._queue and not self.broken:
-            waiting = self._queue.popleft()
-            framed = frame(waiting.number, waiting.moment, waiting.records)
-            self._frames.append(framed)
-            self._taken.append(waiting._replace(records={}))
-            self._frames_bytes += len(framed)
-            self._bytes_out += waiting.bytes
-            if self._frames_bytes >= SEGMENT_BYTES:
-                self._cut()
-        if self._frames and not self.broken:
+        is_full = True
+        while is_full and not self.broken and self._gather():
+            is_full = len(self._frames) >= SEGMENT_BYTES  # what is committed meanwhile has time
             self._cut()
+            self._ship_all(at_once)
+        self._ship_all(at_once)
+
+    def _gather(self) -> bool:
+        """Take the batches of a segment from the queue; returns whether there are any."""
+        queue = self._queue
+        while queue and len(self._frames) < SEGMENT_BYTES:
+            waiting = queue[0]
+            add_frame(self._frames, waiting.number, waiting.moment, waiting.records)
+            # (`lag` looks at the queue first, so it finds a batch here or there)
+            self._last = waiting
+            if self._first is None:
+                self._first = waiting._replace(records={})
+            self._batches += 1
+            queue.popleft()
+            self._bytes_out += waiting.bytes
+        return self._first is not None
+
+    def _clear(self) -> None:
+        self._frames = bytearray()
+        self._batches = 0
+        self._first = self._last = None
 
     def _cut(self) -> None:
-        first, last = self._taken[0], self._taken[-1]
-        end = self.end
+        first, last, end = self._first, self._last, self.end
+        assert first is not None
+        assert last is not None
         header = SegmentHeader(
             epoch=end.epoch,
             index=end.index,
@@ -237,23 +266,38 @@ class Shipper:
             after=end.after,
             first=first.number,
             last=last.number,
-            batches=len(self._taken),
+            batches=self._batches,
             first_moment=first.moment,
             last_moment=last.moment,
-            bytes=self._frames_bytes,
+            bytes=len(self._frames),
         )
-        content, digest = encode_segment(header, b"".join(self._frames), self._key)
-        self._frames, self._taken, self._frames_bytes = [], [], 0
+        content, digest = encode_segment(header, self._frames, self._key, quick=self._is_busy())
         if not self._spool.has_room(len(content)):
             self.break_off(f"the spool has its {self._spool.bytes_max >> 20} MiB, and the bucket is away")
             return
-        try:
-            self._spool.add(header.name, content, last.number, first.moment)
-        except OSError as error:
-            self.break_off(f"the spool cannot be written: {error}")
-            return
+        self._spool.add(spooled_of(header, len(content)), content)
+        self._clear()
         with self._changed:
             self.end = Position(end.epoch, end.index + 1, digest, last.number)
+
+    def _is_busy(self) -> bool:
+        """Whether so much is written that compressing it would take time that the server misses, while the
+        bucket takes it as it is."""
+        keeps_up = self._bytes_in - self._bytes_out < SEGMENT_BYTES and self._spool.first() is None
+        return len(self._frames) >= COMPRESSED_BYTES_MAX and keeps_up
+
+    def _ship_all(self, at_once: bool) -> None:
+        """Ship what waits in the spool; what the bucket does not take goes to its disk."""
+        while (spooled := self._spool.first()) is not None and not self.broken:
+            if self._now() < self._retry_at and not at_once:
+                break
+            if not self._ship(spooled):
+                break
+        if not self.broken:
+            try:
+                self._spool.save()
+            except OSError as error:
+                self.break_off(f"the spool cannot be written: {error}")
 
     def _ship(self, spooled: Spooled) -> bool:
         """Put a segment into the bucket; returns whether it is there."""
@@ -303,21 +347,21 @@ class Shipper:
     def lag(self) -> tuple[float, int]:
         """How far the bucket is behind: the age in seconds of the oldest batch that it lacks, and about how
         many bytes wait."""
-        waiting = self._bytes_in - self._bytes_out + self._frames_bytes + self._spool.bytes
         oldest = self._oldest()
+        waiting = self._bytes_in - self._bytes_out + len(self._frames) + self._spool.bytes
         seconds = 0.0 if oldest is None else max(0.0, self._clock() - oldest / _MILLIS)
         return seconds, waiting
 
     def _oldest(self) -> int | None:
         """The moment of the oldest batch that the bucket lacks."""
-        if self.told <= self.shipped and self.has_base:
+        if not self.has_base:
+            return self._lacks_since
+        if self.told <= self.shipped:
             return None
-        if self.broken or not self.has_base:
-            return self._broken_at
-        spooled = self._spool.first()
-        if spooled is not None and spooled.moment:
-            return spooled.moment
-        try:
-            return (self._taken or self._queue)[0].moment
-        except IndexError:  # it was taken just now
-            return None
+        # Looked at in the order in which batches go, so that none slips through.
+        found: list[Waiting | Spooled | None] = []
+        with contextlib.suppress(IndexError):
+            found.append(self._queue[0])
+        found.append(self._first)
+        found.append(self._spool.first())
+        return min((one.moment for one in found if one is not None), default=None)

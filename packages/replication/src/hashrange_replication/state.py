@@ -1,10 +1,11 @@
 """What a data directory knows of its copy: DIRECTORY/copy/state.
 
-`owner` is the id of the directory as one that ships. `epoch` is the last epoch that it took, or from which it
-was restored: if the lease has a later epoch of another owner, the directory lacks what that owner has
-written. `end` says where the chain goes on behind the last batch of the directory; it is there only after a
-clean end or a restore, because otherwise batches may be missing in the chain. `has_standby`: a standby was
-registered, and may have taken over.
+`owner` is the id of the directory as one that ships. `epoch` is the last epoch that it took (0: none yet), or
+from which it was restored: if the lease has a later epoch of another owner, the directory lacks what that
+owner has written. `end` says where the chain goes on behind the last batch of the directory; it is there only
+after a clean end or a restore, because otherwise batches may be missing in the chain. `lacks_since` is the
+moment (epoch milliseconds) since when the bucket may lack batches, for a start without the bucket.
+`has_standby`: a standby was registered, and may have taken over.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     place: str
     epoch: int
     end: Position | None = None
+    lacks_since: int = 0
     has_standby: bool = False
 
 

@@ -1,4 +1,4 @@
-"""Verifies a copy without restoring it: every object, every chain, every checksum.
+"""Verifies a copy without restoring it: every object, every digest, every chain.
 
 Without the key, sealed objects are compared with their digests and chains only: manifests cannot be read, so
 it is not known which files a base needs.

@@ -256,6 +256,30 @@ def test_a_directory_that_was_restored_too_early_does_not_go_on(tmp_path: Path) 
         World(tmp_path / "early", place)
 
 
+def test_a_restored_directory_goes_on_although_a_base_was_never_finished(tmp_path: Path) -> None:
+    bucket = Faulty(Folders(tmp_path))
+    place = place_in(tmp_path, bucket)
+    world = begun(World(tmp_path / "data", place))
+    put(world, 1)
+    world.step()
+    world.crash()
+    world.open()
+    bucket.fault = lambda name, key: "refused" if name == "put" and key.startswith("bases/") else ""
+    world.copying.make_base()
+    put(world, 2)
+    world.copying.ship()
+    world.crash()
+    bucket.fault = well
+    found = restored(place, tmp_path / "second")[1]
+    second = World(tmp_path / "second", place)
+    assert contents(second.engine) == found
+    put(second, 3)
+    second.step()
+    wanted = contents(second.engine)
+    assert restored(place, tmp_path / "third")[1] == wanted
+    second.close()
+
+
 def test_what_an_overtaken_server_ships_does_not_count(tmp_path: Path) -> None:
     place = place_in(tmp_path)
     world = begun(World(tmp_path / "data", place))

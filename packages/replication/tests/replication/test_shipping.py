@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hashrange.buckets.folders import Folders
 from hashrange_replication.chain import list_copy
 from hashrange_replication.failures import CopyError
+from hashrange_replication.running import END_SECONDS
 from hashrange_replication.verify import verify
-from shipping import BEGIN, World, begun, contents, key_of, place_in, restored
+from shipping import BEGIN, Faulty, World, begun, contents, key_of, place_in, restored
 from worlds import create
 
 PUT = {"TableName": "table", "Item": {"p": {"S": "a"}, "n": {"N": "1"}}}
@@ -90,6 +92,46 @@ def test_a_clean_end_without_a_batch_since_the_base(tmp_path: Path) -> None:
     done, _ = restored(place, tmp_path / "restored")
     assert done.batches == 3
     assert done.is_newest
+
+
+def test_an_end_makes_the_first_base(tmp_path: Path) -> None:
+    place = place_in(tmp_path)
+    world = World(tmp_path / "data", place)
+    create(world.database, "table", "p")
+    put(world, 1)
+    wanted = contents(world.engine)
+    world.close()
+    assert restored(place, tmp_path / "restored")[1] == wanted
+    world.open()
+    assert world.copying.shipper.has_base
+    assert len(list_copy(place).bases) == 1
+    world.close()
+
+
+@pytest.mark.parametrize("is_away", [True, False])
+def test_an_end_waits_for_a_base_only_so_long(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_away: bool
+) -> None:
+    bucket = Faulty(Folders(tmp_path))
+    world = World(tmp_path / "data", place_in(tmp_path, bucket))
+    create(world.database, "table", "p")
+
+    def slow(name: str, key: str) -> str:
+        world.now.advance(END_SECONDS / 2)
+        return "refused" if is_away else ""
+
+    bucket.fault = slow
+    begin = world.now()
+    world.close()
+    assert world.now() - begin <= 3 * END_SECONDS
+    assert "ends before its copy has a base" in caplog.text
+    assert list_copy(place_in(tmp_path)).bases == {}
+    bucket.fault = lambda name, key: ""
+    world.open()
+    world.step()
+    wanted = contents(world.engine)
+    assert restored(world.place, tmp_path / "restored")[1] == wanted
+    world.close()
 
 
 def test_a_restore_to_a_moment(tmp_path: Path) -> None:

@@ -1,16 +1,16 @@
 """Committed batches, one after the other.
 
-    length, checksum, body    4, 4 and `length` bytes; the checksum is CRC-32 of the body
+    length, body    4 and `length` bytes, repeated
 
 The body is MessagePack: an array of the batch's number, its moment in milliseconds since the Unix epoch, and
-a map of its raw records (nil: deleted).
+a map of its raw records (nil: deleted). There is no checksum: the digest of the object covers the batches
+(`objects`).
 
 Refuses to know: what records mean.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -18,7 +18,7 @@ import msgspec
 
 from hashrange_replication.failures import Damaged
 
-_HEAD_BYTES: Final = 8
+_HEAD_BYTES: Final = 4
 
 
 class Batch(NamedTuple):
@@ -29,14 +29,16 @@ class Batch(NamedTuple):
     records: Mapping[bytes, bytes | None]
 
 
-_encode = msgspec.msgpack.Encoder().encode
+_encode_into = msgspec.msgpack.Encoder().encode_into
 _decode = msgspec.msgpack.Decoder(tuple[int, int, dict[bytes, bytes | None]]).decode
 
 
-def frame(number: int, moment: int, records: Mapping[bytes, bytes | None]) -> bytes:
-    """A batch as bytes."""
-    body = _encode((number, moment, records))
-    return len(body).to_bytes(4) + zlib.crc32(body).to_bytes(4) + body
+def add_frame(content: bytearray, number: int, moment: int, records: Mapping[bytes, bytes | None]) -> None:
+    """Add a batch to the end of `content`."""
+    start = len(content)
+    content += bytes(_HEAD_BYTES)
+    _encode_into((number, moment, records), content, start + _HEAD_BYTES)
+    content[start : start + _HEAD_BYTES] = (len(content) - start - _HEAD_BYTES).to_bytes(_HEAD_BYTES)
 
 
 def frames(content: bytes) -> Iterator[Batch]:
@@ -45,12 +47,10 @@ def frames(content: bytes) -> Iterator[Batch]:
     view = memoryview(content)
     while at < len(content):
         end = at + _HEAD_BYTES
-        length = int.from_bytes(view[at : at + 4])
+        length = int.from_bytes(view[at:end])
         body = view[end : end + length]
         if len(body) != length or end > len(content):
             raise Damaged("a batch is cut off")
-        if zlib.crc32(body) != int.from_bytes(view[at + 4 : end]):
-            raise Damaged("the checksum of a batch is wrong")
         try:
             yield Batch(*_decode(body))
         except msgspec.DecodeError as error:

@@ -2,12 +2,13 @@
 
     hashrange copy 1\\n
     HEADER\\n                            JSON: what the object is; with `salt` and `key` if it is sealed
-    length and flag, checksum, chunk    4, 4 and `length` bytes, repeated; the flag marks the last chunk
-    digest                              SHA-256 of all bytes before it
+    length and flags, chunk    4 and `length` bytes, repeated; flags mark the last chunk, and compressed ones
+    digest                     SHA-256 of all bytes before it
 
-A chunk is at most CHUNK_BYTES of the content, compressed by zstd and then sealed if there is a key. Numbers
-are big-endian; the checksum is CRC-32 of the stored chunk, and finds out which part of an object is damaged.
-The digest chains segments (`segments`). Anyone can verify digests; only the key opens sealed chunks.
+A chunk is at most CHUNK_BYTES of the content, compressed by zstd where that makes it much smaller, and then
+sealed if there is a key. Numbers are big-endian. The digest finds all damage, and chains segments
+(`segments`). Anyone can verify digests; only the key opens sealed chunks. What a reader gives before it has
+come to the digest may be damaged.
 
 Refuses to know: what the content means.
 """
@@ -16,14 +17,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from hashrange_replication.failures import CopyError, Damaged
-from hashrange_replication.format.sealing import SALT_BYTES, Cipher, Key
+from hashrange_replication.format.sealing import SALT_BYTES, Cipher, Data, Key
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -36,10 +36,15 @@ DIGEST_BYTES: Final = 32
 
 _ANY_MAGIC: Final = b"hashrange copy "
 _HEADER_BYTES_MAX: Final = 64 * 1024
+_HEAD_BYTES: Final = 4
 _STORED_BYTES_MAX: Final = 2 * CHUNK_BYTES
 _LAST: Final = 1 << 31
-# The lowest level: a segment is compressed while a server works, and the blocks of SST files are compressed.
+_COMPRESSED: Final = 1 << 30
+# The lowest level that encodes literals.
 _LEVEL: Final = 1
+# A chunk is compressed if so many of its bytes become that much smaller.
+_SAMPLE_BYTES: Final = 16 * 1024
+_WORTH: Final = 0.7
 
 Header = Mapping[str, Any]
 
@@ -47,13 +52,18 @@ _encode_header = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Writer:
-    """Writes an object piece by piece through `write`, in constant memory."""
+    """Writes an object piece by piece through `write`, which takes anything like bytes, in constant memory.
+    `quick`: without compressing."""
 
-    def __init__(self, write: Callable[[bytes], object], header: Header, key: Key | None) -> None:
+    def __init__(
+        self, write: Callable[[Any], object], header: Header, key: Key | None, *, quick: bool = False
+    ) -> None:
         self._write = write
+        self._quick = quick
         self._digest = hashlib.sha256()
         self._held = bytearray()
         self._cipher: Cipher | None = None
+        self._compressor = zstd.ZstdCompressor(_LEVEL)
         head = dict(header)
         salt = b""
         if key is not None:
@@ -64,37 +74,53 @@ class Writer:
             self._cipher = key.cipher(salt, line)
         self._put(line)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: Data) -> None:
         """Add to the content."""
-        held = self._held
-        held += data
-        while len(held) > CHUNK_BYTES:
-            self._chunk(bytes(memoryview(held)[:CHUNK_BYTES]), last=False)
-            del held[:CHUNK_BYTES]
+        view = memoryview(data)
+        while len(self._held) + len(view) > CHUNK_BYTES:
+            room = CHUNK_BYTES - len(self._held)
+            self._chunk(self._held + view[:room] if self._held else view[:room], last=False)
+            self._held = bytearray()
+            view = view[room:]
+        self._held += view
 
     def finish(self) -> str:
         """Write the end; returns the digest of the object, in hexadecimal."""
-        self._chunk(bytes(self._held), last=True)
+        self._chunk(self._held, last=True)
         digest = self._digest.digest()
         self._write(digest)
         return digest.hex()
 
-    def _chunk(self, content: bytes, *, last: bool) -> None:
-        stored = zstd.compress(content, _LEVEL)
+    def _chunk(self, content: bytearray | memoryview, *, last: bool) -> None:
+        flags = _LAST if last else 0
+        stored: Data = content
+        if not self._quick and self._shrinks(content):
+            flags |= _COMPRESSED
+            stored = self._compressed(content)
         if self._cipher is not None:
-            stored = self._cipher.seal(stored, last=last)
-        head = (len(stored) | (_LAST if last else 0)).to_bytes(4) + zlib.crc32(stored).to_bytes(4)
-        self._put(head + stored)
+            stored = self._cipher.seal(stored, flags)
+        self._put((len(stored) | flags).to_bytes(_HEAD_BYTES))
+        self._put(stored)
 
-    def _put(self, data: bytes) -> None:
+    def _shrinks(self, content: bytearray | memoryview) -> bool:
+        middle = max(0, len(content) - _SAMPLE_BYTES) // 2
+        sample = memoryview(content)[middle : middle + _SAMPLE_BYTES]
+        return len(self._compressed(sample)) < _WORTH * len(sample)
+
+    def _compressed(self, content: bytearray | memoryview) -> bytes:
+        return self._compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
+
+    def _put(self, data: Data) -> None:
         self._digest.update(data)
         self._write(data)
 
 
-def encode(header: Header, content: bytes, key: Key | None) -> tuple[bytes, str]:
+def encode(
+    header: Header, content: bytes | bytearray, key: Key | None, *, quick: bool = False
+) -> tuple[bytes, str]:
     """An object in memory, and its digest."""
-    pieces: list[bytes] = []
-    writer = Writer(pieces.append, header, key)
+    pieces: list[Data] = []
+    writer = Writer(pieces.append, header, key, quick=quick)
     writer.write(content)
     digest = writer.finish()
     return b"".join(pieces), digest
@@ -104,7 +130,7 @@ class Reader:
     """Reads an object through `read`, which returns up to so many bytes, and b"" at the end. All methods
     raise Damaged, and CopyError if the key does not fit.
 
-    `sealed_too`: without the key, `chunks` gives nothing of a sealed object, and only compares checksums.
+    `sealed_too`: without the key, `chunks` gives nothing of a sealed object, and only compares digests.
     """
 
     def __init__(self, read: Callable[[int], bytes], key: Key | None, *, sealed_too: bool = False) -> None:
@@ -129,19 +155,17 @@ class Reader:
             self._cipher = key.cipher(bytes.fromhex(str(self.header.get("salt", ""))), line)
 
     def chunks(self) -> Iterator[bytes]:
-        """The content, piece by piece."""
+        """The content, piece by piece; only at the end it is known that all of it is right."""
         last = False
         while not last:
-            head = self._take(8)
-            number = int.from_bytes(head[:4])
-            last, length = bool(number & _LAST), number & ~_LAST
+            number = int.from_bytes(self._take(_HEAD_BYTES))
+            flags = number & (_LAST | _COMPRESSED)
+            last, length = bool(flags & _LAST), number - flags
             if length > _STORED_BYTES_MAX:
                 raise Damaged(f"a chunk says that it has {length} bytes")
             stored = self._take(length)
-            if zlib.crc32(stored) != int.from_bytes(head[4:]):
-                raise Damaged("the checksum of a chunk is wrong")
             if self.is_readable:
-                yield self._opened(stored, last)
+                yield self._opened(stored, flags)
         wanted = self._digest.digest()
         if self._exactly(DIGEST_BYTES) != wanted:
             raise Damaged("the digest is wrong")
@@ -153,15 +177,18 @@ class Reader:
         """All of the content."""
         return b"".join(self.chunks())
 
-    def _opened(self, stored: bytes, last: bool) -> bytes:
+    def _opened(self, stored: bytes, flags: int) -> bytes:
         if self._cipher is not None:
-            stored = self._cipher.open(stored, last=last)
+            stored = self._cipher.open(stored, flags)
+        if not flags & _COMPRESSED:
+            return stored
+        decompressor = zstd.ZstdDecompressor()
         try:
-            content = zstd.decompress(stored)
+            content = decompressor.decompress(stored, CHUNK_BYTES + 1)
         except zstd.ZstdError as error:
             raise Damaged(f"a chunk cannot be decompressed: {error}") from None
-        if len(content) > CHUNK_BYTES:
-            raise Damaged(f"a chunk holds {len(content)} bytes")
+        if len(content) > CHUNK_BYTES or not decompressor.eof or decompressor.unused_data:
+            raise Damaged(f"a chunk is not one frame of at most {CHUNK_BYTES} bytes")
         return content
 
     def _header_line(self) -> bytes:

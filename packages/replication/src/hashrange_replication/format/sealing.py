@@ -2,8 +2,8 @@
 
 The file holds 32 random bytes in Base64. HKDF derives from them an id, which names no secret, and with the
 random salt of each object a key for this object alone. AES-256-GCM encrypts each chunk; its nonce is the
-chunk's number, and it authenticates the object's header and whether the chunk is the last one. So chunks can
-neither be changed, nor moved, nor cut off.
+chunk's number, and it authenticates the object's header and the chunk's flags, which mark the last one. So
+chunks can neither be changed, nor moved, nor cut off.
 
 Refuses to know what is sealed. Randomness is an argument.
 """
@@ -21,8 +21,10 @@ from hashrange_replication.failures import CopyError, Damaged
 
 KEY_BYTES: Final = 32
 SALT_BYTES: Final = 16
+Data = bytes | bytearray | memoryview
 _NONCE_BYTES: Final = 12
 _ID_BYTES: Final = 4
+_FLAGS_BYTES: Final = 4
 _FILE_BYTES_MAX: Final = 4_096
 _MAKE_ONE: Final = "`openssl rand -base64 32` makes one"
 
@@ -61,15 +63,15 @@ class Cipher:
         self._header = header
         self._number = 0
 
-    def seal(self, chunk: bytes, *, last: bool) -> bytes:
-        return self._cipher.encrypt(self._nonce(), chunk, self._about(last))  # type: ignore[no-any-return]
+    def seal(self, chunk: Data, flags: int) -> bytes:
+        return self._cipher.encrypt(self._nonce(), chunk, self._about(flags))  # type: ignore[no-any-return]
 
-    def open(self, chunk: bytes, *, last: bool) -> bytes:
+    def open(self, chunk: bytes, flags: int) -> bytes:
         """Raises Damaged for what this key has not sealed at this place."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._cipher.decrypt(self._nonce(), chunk, self._about(last))  # type: ignore[no-any-return]
+            return self._cipher.decrypt(self._nonce(), chunk, self._about(flags))  # type: ignore[no-any-return]
         except InvalidTag:
             raise Damaged("a chunk cannot be decrypted: it was changed, or has another key") from None
 
@@ -77,8 +79,8 @@ class Cipher:
         self._number += 1
         return self._number.to_bytes(_NONCE_BYTES)
 
-    def _about(self, last: bool) -> bytes:
-        return self._header + (b"last" if last else b"more")
+    def _about(self, flags: int) -> bytes:
+        return self._header + flags.to_bytes(_FLAGS_BYTES)
 
 
 def read_key(path: Path, random: Callable[[int], bytes]) -> Key:

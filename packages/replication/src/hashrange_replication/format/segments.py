@@ -51,9 +51,12 @@ class SegmentHeader(msgspec.Struct, frozen=True, kw_only=True):
         return self.predecessor == root_of(self.epoch)
 
 
-def encode_segment(header: SegmentHeader, content: bytes, key: Key | None) -> tuple[bytes, str]:
-    """The object of a segment, whose frames of batches are `content`; and its digest."""
-    return encode({"kind": _KIND, "segment": msgspec.to_builtins(header)}, content, key)
+def encode_segment(
+    header: SegmentHeader, content: bytes | bytearray, key: Key | None, *, quick: bool = False
+) -> tuple[bytes, str]:
+    """The object of a segment, whose frames of batches are `content`; and its digest. `quick` is as in
+    `objects.Writer`."""
+    return encode({"kind": _KIND, "segment": msgspec.to_builtins(header)}, content, key, quick=quick)
 
 
 class Segment:
@@ -71,7 +74,7 @@ class Segment:
             raise Damaged(f"the header of a segment cannot be read: {error}") from None
 
     def read(self) -> None:
-        """Read and verify the whole object. Of a sealed segment without its key only the checksums are."""
+        """Read and verify the whole object. Of a sealed segment without its key only the digest is."""
         content = self._reader.content()
         found = list(frames(content))
         header = self.header
