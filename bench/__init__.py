@@ -7,6 +7,7 @@
     python -m bench.profiling  Hashrange's CPU us per request by function, for one workload
     python -m bench.vectors    vector searches, beside numpy alone
     python -m bench.sync       two tables kept equal over a slow network   sync.py, delaying.py
+    python -m bench.copies     what `hashrange copy` and `serve --copy-to` take
     python -m bench.background a large table's background work, and gets beside it   background.py
 
 The parts, from the top one down:
