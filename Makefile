@@ -220,8 +220,8 @@ sync-rounds: $(VENV)/.develop  ## Two tables and their sync under faults and dea
 
 .PHONY: copy-rounds
 copy-rounds: ROUNDS = 200
-copy-rounds: $(VENV)/.develop  ## Servers that ship, and standbys, killed at any moment (ROUNDS=200)
-	HASHRANGE_COPY_KILLS=$(ROUNDS) HASHRANGE_COPY_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/replication/tests -k kills
+copy-rounds: $(VENV)/.develop  ## Servers that ship, and standbys: kills, power cuts, bad buckets (ROUNDS=200)
+	HASHRANGE_COPY_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -n auto packages/replication/tests -k "kills or rounds"
 
 bench: fast  ## Compare with other implementations (BENCH="--help")
 	$(BIN)/python -m bench $(BENCH)

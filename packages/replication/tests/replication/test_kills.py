@@ -17,7 +17,7 @@ from hashrange_replication.verify import verify
 from replication_child import SPACE, numbers
 from shipping import place_in
 
-ROUNDS = int(os.environ.get("HASHRANGE_COPY_KILLS", "6"))
+ROUNDS = int(os.environ.get("HASHRANGE_COPY_ROUNDS", "6"))
 TESTS = Path(__file__).resolve().parents[1]
 
 
