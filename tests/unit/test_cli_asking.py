@@ -173,10 +173,10 @@ def test_every_command_that_works_on_a_server_has_the_option() -> None:
         else:
             yield path, one
 
-    local = {" serve", " check", " completion", " healthcheck", " config show", " config check"}
+    local = {" serve", " standby", " check", " completion", " healthcheck", " config show", " config check"}
     local |= {" policy lint", " policy simulate", " audit hash"}
     local |= {" costs prices", " policy suggest"}
-    local |= {" replica restore", " replica status", " replica verify"}
+    local |= {" replica restore", " replica status", " replica verify", " replica withdraw"}
     # Its file names two endpoints.
     names = ("conflicts list", "conflicts restore", "conflicts show", "once", "policy", "reset", "run")
     local |= {f" sync {one}" for one in (*names, "status", "verify")}

@@ -85,6 +85,7 @@ COMMANDS = {
     "sql": ["select * from orders"],
     "record show": [],
     "record stop": [],
+    "replica promote": [],
     "replay": ["monday.hashrange", "--create-tables", "--strict"],
     "restore": ["--all"],
     "stream tail": ["orders", "--until-caught-up"],

@@ -25,6 +25,7 @@ OPEN_TO_OTHERS = {
     "hashrange/storage/embedded/room.py": "zeros, in the data directory",
     "hashrange/storage/embedded/offline/salvage.py": "in a temporary directory of its own",
     "hashrange_patterns/migrations/files.py": "a part of the user's program",
+    "hashrange_sql/child.py": "a pipe",
     "hashrange_access/testing.py": "a policy, which is no secret",
 }
 """The modules that write files otherwise, and why they may."""

@@ -15,6 +15,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from hashrange.files import durable
+from hashrange.files.durable import private
 from hashrange_replication.failures import CopyError
 from hashrange_replication.format.names import SegmentName
 from hashrange_replication.format.objects import in_memory
@@ -68,7 +69,7 @@ class Spool:
     def save(self) -> None:
         """Write to files what is in memory only. Raises OSError."""
         for name, content in list(self._in_memory.items()):
-            with open(self._path(name), "wb", opener=durable.private) as file:
+            with open(self._path(name), "wb", opener=private) as file:
                 file.write(content)
             with self._lock:
                 self._in_memory.pop(name, None)
