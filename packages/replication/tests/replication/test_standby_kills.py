@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from doses import WHOLE
 from hashrange.files.durable import lock_file
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange.tables.inspection.check import check
@@ -19,7 +18,7 @@ from hashrange_replication.verify import verify
 from replication_child import SPACE, numbers
 from shipping import place_in
 
-ROUNDS = int(os.environ.get("HASHRANGE_COPY_ROUNDS", "2" if WHOLE else "1"))
+ROUNDS = int(os.environ.get("HASHRANGE_COPY_ROUNDS", "1"))
 TESTS = Path(__file__).resolve().parents[1]
 
 

@@ -40,7 +40,7 @@ from sync.world import (
     texts,
 )
 
-EXAMPLES: Final = int(os.environ.get("HASHRANGE_SYNC_ROUNDS", "30"))
+EXAMPLES: Final = int(os.environ.get("HASHRANGE_SYNC_ROUNDS", "15"))
 """How many histories each machine draws."""
 _SHRINKS: Final = "HASHRANGE_SYNC_AS_FOUND" not in os.environ
 _KEYS: Final = st.sampled_from(["k1", "k2"])
