@@ -101,14 +101,11 @@ long: $(VENV)/.develop $(CLIENTS)  ## Run the tests that take long or need progr
 postgres: $(VENV)/.develop  ## Run what needs PostgreSQL: its own tests, and the suites of all engines (PYTEST="-k name")
 	$(BIN)/python -m pytest -n $(WAITING) $(SHARING) --postgres tests packages/postgres/tests packages/access/tests packages/lab/tests $(PYTEST)
 
-EXAMPLES := $(patsubst %/,%,$(wildcard examples/*/))
-
-.PHONY: examples $(EXAMPLES)
+.PHONY: examples
 examples: $(VENV)/.develop  ## Test the example programs, in a real browser
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(EXAMPLES)
-
-$(EXAMPLES):
-	@$(MAKE) --no-print-directory -C $@ test PYTHON=$(abspath $(BIN)/python)
+	@for example in examples/*/; do \
+	    $(MAKE) --no-print-directory -C $$example test PYTHON=$(abspath $(BIN)/python) || exit 1; \
+	done
 
 # All operations, in process only to save a minute, and a part of the unit tests for each library that is no part of
 # these.
