@@ -69,6 +69,7 @@ def write(engine: EmbeddedEngine, copying: Copying) -> None:
         print(number, flush=True)
         number += 1
         copying.shipper.wake.set()  # ship at once: a second is long in this test
+    copying.lease.renew()  # (it raises Fenced, also where the other thread has learned it)
 
 
 def main(directory: Path, folder: str, acks: bool, follows: bool) -> None:
