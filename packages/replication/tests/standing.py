@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class Standing:
         self.options = options
         self.promote_after = promote_after
         self.logged_bytes_max = logged_bytes_max
+        self.wait: Callable[[float], object] = now.advance
         self.again: list[str] = []
         self.copying: Copying | None = None
         self.promoted = 0
@@ -66,7 +68,7 @@ class Standing:
                 clock=self.clock.now,
                 now=self.now,
                 random=random_bytes,
-                wait=self.now.advance,
+                wait=lambda seconds: self.wait(seconds),
                 promote_after=self.promote_after,
             )
             self.standby.begin()

@@ -12,19 +12,18 @@ from typing import Any, Final
 import click
 import orjson
 
-from hashrange.buckets import BucketError
 from hashrange.cli.forms import JSON, format_option
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.clock import SystemClock, parse_moment, show_moment
-from hashrange.storage.failures import StorageError
 from hashrange_replication import costs, status
-from hashrange_replication.failures import CopyError
+from hashrange_replication.failures import ERRORS, CopyError
 from hashrange_replication.format.sealing import Key, read_key
 from hashrange_replication.lease import read_record, register
 from hashrange_replication.place import Place, patient, place_of
 from hashrange_replication.progress import restoring, show_line, told
 from hashrange_replication.restore import restore
 from hashrange_replication.standby.telling import forget
+from hashrange_replication.state import new_owner
 from hashrange_replication.verify import Report, verify
 
 _EPILOG: Final = """\b
@@ -38,7 +37,6 @@ Examples:
 
 A copy is what `hashrange serve --copy-to` ships. See packages/replication/docs/replication.md."""
 _MIB: Final = 1 << 20
-_OWNER_BYTES: Final = 8
 
 _COPY: Final = click.option(
     "--copy", "where", required=True, metavar="PLACE", help="s3://bucket/prefix or a folder."
@@ -88,7 +86,7 @@ def restore_command(
         place, key = _opened(where, key_file, endpoint)
         until = _moment(at)
         restored = restore(
-            place, directory, key, owner=os.urandom(_OWNER_BYTES).hex(), until=until, progress=restoring()
+            place, directory, key, owner=new_owner(os.urandom), until=until, progress=restoring()
         )
     click.echo(f"{directory}: {told(restored)}")
 
@@ -195,7 +193,7 @@ def withdraw_command(where: str, endpoint: str) -> None:
 def _errors() -> Iterator[None]:
     try:
         yield
-    except (CopyError, BucketError, StorageError, OSError) as error:
+    except ERRORS as error:
         raise click.ClickException(str(error)) from error
 
 

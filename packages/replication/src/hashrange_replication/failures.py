@@ -4,9 +4,16 @@ CopyError          something is wrong with a copy or its use; the text says what
     Damaged        an object of a copy is missing, or not as it was written
     Fenced         another server has taken over; for good
     Held           another server ships to the copy, and its lease has not run out
+
+`ERRORS` are these, and what a bucket, a store and a disk may raise beside them.
 """
 
 from __future__ import annotations
+
+from typing import Final
+
+from hashrange.buckets import BucketError
+from hashrange.storage.failures import StorageError
 
 
 class CopyError(Exception):
@@ -23,3 +30,6 @@ class Fenced(CopyError):
 
 class Held(CopyError):
     """Another server holds the lease of the copy."""
+
+
+ERRORS: Final = (OSError, BucketError, StorageError, CopyError)

@@ -60,6 +60,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     shipped: int = 0
     base: int = 0
 
+    def yields_to(self, server: str) -> bool:
+        """Whether the owner has agreed to a server as its standby, or has given the lease up."""
+        return self.released or self.acknowledged == server
+
 
 def read_record(place: Place) -> tuple[Record, str] | None:
     """The record, and its ETag; None if nobody has ever shipped to the place. Raises Damaged, BucketError,
@@ -196,7 +200,7 @@ class Lease:
             return
         if known_epoch is not None and before.epoch > known_epoch:
             raise Fenced(_taken_over(shown, before, known_epoch))
-        if self._only_agreed and not (before.released or before.acknowledged == self._owner):
+        if self._only_agreed and not before.yields_to(self._owner):
             raise CopyError(
                 f"The primary, {before.where}, has not agreed to this standby, so it may go on acknowledging "
                 "writes. Stop it and promote then; or, if it is dead for certain, promote with --force."

@@ -17,18 +17,17 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final, Protocol
 
-from hashrange.buckets import BucketError
 from hashrange.storage.capabilities import Follower, Position
 from hashrange.storage.failures import StorageError
 from hashrange_replication import chain, retention
 from hashrange_replication.bases import Bases
-from hashrange_replication.failures import CopyError, Damaged, Fenced, Held
+from hashrange_replication.failures import ERRORS, CopyError, Damaged, Fenced, Held
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.lease import Lease, Record, Watch
 from hashrange_replication.place import Place
 from hashrange_replication.shipper import ACK_SECONDS, CUT_SECONDS, Shipper
 from hashrange_replication.spool import SPOOL, Spool
-from hashrange_replication.state import FOLDER, State, read_state, write_state
+from hashrange_replication.state import FOLDER, State, new_owner, read_state, write_state
 
 _log = logging.getLogger("hashrange.replication")
 
@@ -39,10 +38,7 @@ _BASE_SECONDS: Final = 1.0
 _PAUSE_SECONDS_MAX: Final = 60.0
 END_SECONDS: Final = 5.0
 """How long a server that ends works on a base, if there is none. Docker kills after ten seconds."""
-_OWNER_BYTES: Final = 8
 _LAST_TRIES: Final = 3
-
-_Passing = (OSError, BucketError, StorageError, CopyError)
 
 
 class Engine(Protocol):
@@ -106,7 +102,7 @@ class Copying:
         self._stop = Event()
         self._wait = wait or self._stop.wait
         self._state = read_state(directory)
-        self._owner = self._state.owner if self._state is not None else random(_OWNER_BYTES).hex()
+        self._owner = self._state.owner if self._state is not None else new_owner(random)
         self._threads: list[Thread] = []
         self._retained_at = -math.inf
         self._pause_seconds = _BASE_SECONDS
@@ -295,7 +291,7 @@ class Copying:
             self.lease.fenced = self.problems["lease"] = str(error)
             _log.error("the copy was taken over", extra={"fields": {"error": str(error)}})
             self.shipper.wake.set()
-        except _Passing as error:
+        except ERRORS as error:
             self.problems["lease"] = str(error)
             if isinstance(error, CopyError) and not self.lease.epoch:
                 self.lease.fenced = str(error)
@@ -329,7 +325,7 @@ class Copying:
                 self.retain()
             self._pause_seconds = _BASE_SECONDS
             self.problems.pop("base", None)
-        except _Passing as error:
+        except ERRORS as error:
             if not self._stop.is_set():
                 self.problems["base"] = str(error)
                 _log.warning("the copy has no new base", extra={"fields": {"error": str(error)}})
@@ -395,7 +391,7 @@ class Copying:
                 self.spool.sync()
                 self._write_state(replace(self.shipper.end, after=position.batch))
             self.lease.release()
-        except _Passing as error:
+        except ERRORS as error:
             _log.warning("the copy was not ended well", extra={"fields": {"error": str(error)}})
 
     def _make_last_base(self, problem: str) -> None:
@@ -406,7 +402,7 @@ class Copying:
                 _log.info("the server ends once its copy has a base", extra={"fields": fields})
                 self.bases.make()
                 self.shipper.step(at_once=True)
-        except _Passing as error:
+        except ERRORS as error:
             problem = str(error)
         if problem:
             _log.warning(

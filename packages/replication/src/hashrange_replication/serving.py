@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import click
 
-from hashrange.buckets import BucketError
 from hashrange.cli.forms import Duration, Size
 from hashrange.cli.serving.options import option
 from hashrange.clock import SystemClock
@@ -25,8 +24,7 @@ from hashrange.server.metrics import Family
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Followed
 from hashrange.storage.embedded.offline.replay import renounce
-from hashrange.storage.failures import StorageError
-from hashrange_replication.failures import CopyError
+from hashrange_replication.failures import ERRORS
 from hashrange_replication.format.sealing import Key, read_key
 from hashrange_replication.guard import Guard
 from hashrange_replication.place import Place, place_of
@@ -200,7 +198,7 @@ def _follow(starting: Starting) -> None:
 def _errors() -> Iterator[None]:
     try:
         yield
-    except (CopyError, BucketError, StorageError, OSError) as error:
+    except ERRORS as error:
         raise click.ClickException(f"--copy-to: {error}") from error
 
 

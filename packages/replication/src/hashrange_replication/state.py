@@ -10,6 +10,7 @@ moment (epoch milliseconds) since when the bucket may lack batches, for a start 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,7 @@ from hashrange_replication.chain import Position
 
 FOLDER: Final = "copy"
 _STATE: Final = "state"
+_OWNER_BYTES: Final = 8
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +33,11 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     end: Position | None = None
     lacks_since: int = 0
     has_standby: bool = False
+
+
+def new_owner(random: Callable[[int], bytes]) -> str:
+    """An id for a directory that has none."""
+    return random(_OWNER_BYTES).hex()
 
 
 def read_state(directory: Path) -> State | None:

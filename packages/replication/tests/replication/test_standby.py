@@ -190,7 +190,7 @@ def test_a_running_primary_is_not_replaced(tmp_path: Path) -> None:
         world.now.advance(seconds)
         world.copying.keep_lease()
 
-    second.standby._wait = alive
+    second.wait = alive
     with pytest.raises(Held, match="Another server ships"):
         second.standby.promote()
     put(world.database, 1)
@@ -240,7 +240,7 @@ def test_a_primary_that_is_overtaken_while_it_runs_acknowledges_nothing(tmp_path
         except InternalServerError:
             assert world.copying.lease.refusing() is not None
 
-    second.standby._wait = try_to_write
+    second.wait = try_to_write
     second.standby.promote()
     assert 5 < acknowledged < TTL + 1
     with pytest.raises(InternalServerError):

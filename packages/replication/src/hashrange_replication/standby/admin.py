@@ -11,13 +11,11 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from hashrange.buckets import BucketError
 from hashrange.database import Database
 from hashrange.server.admin.application import Endpoint, read_json
 from hashrange.server.admin.aside import aside
 from hashrange.server.admin.roles import ADMIN
-from hashrange.storage.failures import StorageError
-from hashrange_replication.failures import CopyError
+from hashrange_replication.failures import ERRORS
 
 
 class Promotion(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,7 +48,7 @@ async def _promote(request: Request) -> Promoted:
             return "This server is no standby. Ask one that was started by `hashrange standby`."
         try:
             copying = standby.promote(force=wanted.force)
-        except (CopyError, BucketError, StorageError, OSError) as error:
+        except ERRORS as error:
             return f"The standby was not promoted, and goes on to follow: {error}"
         return Promoted(copying.lease.epoch, standby.batch)
 

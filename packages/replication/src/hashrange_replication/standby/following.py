@@ -15,6 +15,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, Final, Protocol
@@ -25,9 +26,8 @@ from hashrange.buckets import BucketError
 from hashrange.clock import show_moment
 from hashrange.storage import capabilities
 from hashrange.storage.capabilities import Follower
-from hashrange.storage.failures import StorageError
 from hashrange_replication import chain, lease
-from hashrange_replication.failures import CopyError, Damaged
+from hashrange_replication.failures import ERRORS, CopyError, Damaged
 from hashrange_replication.format.batches import Batch
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import Segment
@@ -46,7 +46,6 @@ TELL_SECONDS: Final = 10.0
 APPLIED_BYTES: Final = 1 << 20
 """About how much is applied at once: a larger batch would hold up readers."""
 _MILLIS: Final = 1_000
-_PASSING = (OSError, BucketError, StorageError, CopyError)
 
 _Records = Mapping[bytes, bytes | None]
 
@@ -107,12 +106,18 @@ class Standby:
         self._engine = engine
         self._directory = directory
         self._key = key
-        self._options = options
         self._where = where
         self._clock = clock
         self._now = now
-        self._random = random
-        self._wait = wait
+        self._copying = partial(
+            Copying,
+            *(engine, directory, place, key, options),
+            where=where,
+            clock=clock,
+            now=now,
+            random=random,
+            wait=wait,
+        )
         self._promote_after = promote_after
         self._state = state
         self._lock = RLock()
@@ -166,7 +171,7 @@ class Standby:
                 self._tell()
                 self._engine.upkeep()
                 self.problem = ""
-            except _PASSING as error:
+            except ERRORS as error:
                 self.problem = str(error)
                 return
             quiet = self._watch.quiet_seconds()
@@ -285,19 +290,7 @@ class Standby:
             if self.is_done:
                 raise CopyError("the standby is being restored, or is the primary already.")
             self._write_state()
-            copying = Copying(
-                self._engine,
-                self._directory,
-                self.place,
-                self._key,
-                self._options,
-                where=self._where,
-                clock=self._clock,
-                now=self._now,
-                random=self._random,
-                wait=self._wait,
-                succession=Succession(self._watch, self._catch_up, not force),
-            )
+            copying = self._copying(succession=Succession(self._watch, self._catch_up, not force))
             self.succeeding(copying)
             try:
                 copying.begin()
@@ -327,13 +320,13 @@ class Standby:
         write_state(self._directory, state)
 
     def _promote_itself(self, record: Record, quiet: float) -> None:
-        if record.acknowledged != self.id and not record.released:
+        if not record.yields_to(self.id):
             self.problem = "the primary is silent, and has not agreed to this standby"
             return
         _log.warning("the primary is silent", extra={"fields": {"seconds": round(quiet)}})
         try:
             self.promote()
-        except _PASSING as error:
+        except ERRORS as error:
             self.problem = str(error)
 
     # The thread.
@@ -375,7 +368,7 @@ class Standby:
     def is_agreed(self) -> bool:
         """Whether the primary has agreed to this standby, so that it may be promoted."""
         record = self._watch.record
-        return record is not None and (record.acknowledged == self.id or record.released)
+        return record is not None and record.yields_to(self.id)
 
     def refusal(self) -> str:
         """Why a request is refused, and what to do."""

@@ -14,9 +14,8 @@ from hashrange.storage.embedded.offline.replay import is_unfinished
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.place import Place
 from hashrange_replication.restore import Progress, Restored, restore
-from hashrange_replication.state import read_state
+from hashrange_replication.state import new_owner, read_state
 
-_OWNER_BYTES: Final = 8
 _PARTS: Final = ("rocks", "STORE", "FORMAT", "backups")
 
 
@@ -33,5 +32,5 @@ def make_ready(
     if not is_new:
         return None
     state = read_state(directory)
-    owner = state.owner if state is not None else random(_OWNER_BYTES).hex()
+    owner = state.owner if state is not None else new_owner(random)
     return restore(place, directory, key, owner=owner, progress=progress, parts=_PARTS)

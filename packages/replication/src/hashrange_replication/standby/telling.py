@@ -54,7 +54,7 @@ def shown(told: Told, record: Record, now: float) -> dict[str, Any]:
     return {
         "id": told.id,
         "where": told.where,
-        "may_be_promoted": record.acknowledged == told.id or record.released,
+        "may_be_promoted": record.yields_to(told.id),
         "batch": told.batch,
         "last_commit": show_moment(told.moment / 1_000),
         "lag_seconds": told.lag_seconds,

@@ -64,7 +64,7 @@ class ShownPair:
 
     @property
     def is_silent(self) -> bool:
-        return self.now - self.status.at > SILENT_SECONDS
+        return self.silence > SILENT_SECONDS
 
     @property
     def state(self) -> str:
