@@ -38,12 +38,13 @@ serve: $(VENV)/.runtime  ## Run a durable server (PORT=8000 DATA_DIR=hashrange-d
 	exec $$python -m hashrange serve --port $(PORT) --data-dir $(DATA_DIR)
 
 # Each folder of tests belongs to one of these; what needs PostgreSQL, wherever it is, to the second. RING=console
-# runs what belongs to one ring only, RING=core what belongs to none; tests/all_rings is about all of them.
+# runs the quick tests of one ring only, or all where a ring has no others; RING=core runs what belongs to none.
 RING     ?=
 CORE     := tests/api tests/golden tests/model tests/unit
 RINGS    := tests/all_rings packages/access/tests/access packages/console/tests/console packages/engine-tests/tests \
             packages/lab/tests/lab packages/replication/tests packages/templates/tests
-QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),packages/$(RING)/tests,$(CORE) $(RINGS))) \
+OF_RING   = $(or $(filter packages/$(RING)/%,$(RINGS)),packages/$(RING)/tests)
+QUICK     = $(if $(filter core,$(RING)),$(CORE),$(if $(RING),$(OF_RING),$(CORE) $(RINGS))) \
             $(if $(filter postgres,$(RING)),--postgres)
 LONG     := tests/clients tests/consistency tests/crash tests/e2e tests/hostile packages/access/tests/access_browser \
             packages/access/tests/access_clients packages/console/tests/browser packages/lab/tests/lab_browser packages/mcp/tests packages/patterns/tests packages/sql/tests packages/sync/tests packages/triggers/tests

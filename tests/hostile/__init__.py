@@ -10,6 +10,8 @@
     run         sends, counts, checks
     onlookers   the same requests with everything on that looks at requests, and with nothing
 
+test_hostile_servers turns it round: there every command meets servers that answer wrongly, late or never.
+
 All mutations are drawn from a seed. Two runs of a seed differ only in ARNs and iterators, which contain
 times.
 """
