@@ -400,6 +400,10 @@ def test_arns_that_name_no_export(tmp_path: Path) -> None:
     assert str(caught.value) == f"Export not found: Export not found: {other}"
     with pytest.raises(ExportNotFoundException, match=r"^Export not found: Invalid export arn$"):
         world.described(arn.replace("us-east-1", "eu-west-1"))
+    elsewhere = arn.rpartition("/export/")[0].replace("us-east-1", "eu-west-1")
+    with pytest.raises(TableNotFoundException) as caught_:
+        world.export(TableArn=elsewhere)
+    assert str(caught_.value) == f"Table not found: {elsewhere}"
     for call in (world.described, lambda one: world.export(TableArn=one.rpartition("/export/")[0])):
         with pytest.raises(AccessDeniedException, match=r"^Access is denied$"):
             call(arn.replace("000000000000", "123456789012"))

@@ -212,6 +212,7 @@ def test_a_job_is_given_up_after_some_tries_unless_its_error_may_pass(
     if shown()[0] != "IN_PROGRESS":
         return
     monkeypatch.setattr(RUNNERS[kind], "_progress", raising(ValueError("digits")))
+    assert TRIES_MAX == 5  # (the tries are one, two, four and eight seconds apart: 15 in all)
     steps.sweep(TRIES_MAX - 1)
     assert shown()[0] == "IN_PROGRESS"
     steps.sweep(1)
