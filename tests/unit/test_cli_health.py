@@ -177,6 +177,16 @@ def test_every_extra_for_users_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     assert found["extra vectors"].text.startswith("numpy ")
 
 
+def test_what_is_left_of_a_distribution_that_is_not_installed_is_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the compiled modules of hashrange-postgres in the wheel of the server."""
+    (tmp_path / "part_of_absent.py").write_text("raise SystemError('a result with an exception set')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(installed, "EXTRAS", {"absent": ({"absent": "part_of_absent"}, "a test")})
+    assert doctor()[1]["extra absent"].text == "not installed; absent is needed for a test"
+
+
 def test_the_environment_of_sdks_is_judged() -> None:
     def judged(**changes: str) -> dict[str, Finding]:
         environment = {name: value for name, value in (EXPORTED | changes).items() if value}

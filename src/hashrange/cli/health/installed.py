@@ -127,8 +127,10 @@ def _extra(extra: str, modules: Mapping[str, str], use: str) -> Finding:
     versions, lacking = [], []
     for distribution, module in modules.items():
         try:
+            # (first: the compiled wheel has a part of hashrange-postgres, which cannot be imported alone)
+            version = metadata.version(distribution)
             importlib.import_module(module)
-            versions.append(f"{distribution} {metadata.version(distribution)}")
+            versions.append(f"{distribution} {version}")
         except ImportError:
             lacking.append(distribution)
     if lacking:
