@@ -8,8 +8,10 @@ A test compares the page with what this module makes, so run it after a change o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from hashrange.cli.admin import core
@@ -20,9 +22,8 @@ PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "admin-api.md"
 _HEAD: Final = """\
 # Admin API
 
-This page lists all that programs may ask the admin plane, and the shape of each request and answer. It is
-made from the program by `python -m tools.admin_api`; `GET /v1/openapi.json` of a server is the same for
-programs.
+After this page you can ask the admin plane from a program. `GET /v1` lists all addresses in short, and
+`GET /v1/openapi.json` has this page for programs.
 
 The server prints the URL of its admin plane when it starts; by default it is `http://127.0.0.1:8100`. Send
 the body of a request as JSON, with `Content-Type: application/json`. With `--admin-token` send the token,
@@ -33,12 +34,10 @@ the body of a request as JSON, with `Content-Type: application/json`. With `--ad
     curl http://127.0.0.1:8100/v1/clock -H 'Content-Type: application/json' -d '{"advance": "7d"}'
 
 The status of an answer is 200. A refusal has another status and the body `{"error": "…"}`, with the cause and
-the remedy. Answers may gain members, so ignore the members that you do not know; a member keeps its name and
-its meaning as long as the address begins with `/v1`.
+the remedy. Answers may gain members, so ignore the members that you do not know; a member below `/v1` keeps
+its name and its meaning. All below `/console` is private to the console, and changes without notice.
 
-`/health` and `/metrics` have no version, because load balancers and Prometheus are set to these addresses.
-What is below `/console` is no part of this API, and changes without notice: pages for browsers, and what
-their scripts ask.
+In the tables, `tables[].name` is the member `name` of each object in the list `tables`.
 """
 
 
@@ -53,19 +52,13 @@ def page() -> str:
     """The text of the page."""
     document = description(endpoints())
     shapes = document["components"]["schemas"]
-    asked = [
-        (f"{method.upper()} {path}", operation)
-        for path, operations in document["paths"].items()
-        for method, operation in operations.items()
-    ]
-    rows = [f"| [`{name}`](#{_anchor(name)}) | {one['x-role']} | {one['summary']} |" for name, one in asked]
-    parts = [_HEAD, "\n".join(["| address | role | what it is |", "|---|---|---|", *rows]) + "\n"]
-    shown: set[str] = set()
     for shape in taken(document):
         shapes[shape]["is_taken"] = True
-    for name, operation in asked:
-        parts += _described(name, operation, shapes, shown)
-    return "\n".join(parts)
+    paths = document["paths"].items()
+    asked = [(f"{method.upper()} {path}", one) for path, ones in paths for method, one in ones.items()]
+    uses = Counter(name for _, one in asked for name in _names(one)) + Counter(_names(shapes))
+    reference = _Reference(shapes, {name for name, count in uses.items() if count > 1})
+    return "\n".join([_HEAD, *[part for name, one in asked for part in reference.described(name, one)]])
 
 
 def taken(document: dict[str, Any]) -> set[str]:
@@ -74,67 +67,97 @@ def taken(document: dict[str, Any]) -> set[str]:
     return {name for one in operations for name in _names(one.get("requestBody"))}
 
 
-def _described(
-    name: str, operation: dict[str, Any], shapes: dict[str, Any], shown: set[str]
-) -> Iterator[str]:
-    """The parts of the page about a method on a path, and about the shapes that it is the first to use."""
-    yield f"## `{name}`\n\n{operation['summary']}\n"
-    query = [one for one in operation["parameters"] if one["in"] == "query"]
-    if query:
-        members = {one["name"]: {**one["schema"], "description": one["description"]} for one in query}
-        needed = [one["name"] for one in query if one["required"]]
-        yield _members({"properties": members, "required": needed, "is_taken": True}, "query")
-    bodies = [
-        ("Takes", operation.get("requestBody", {}).get("content", {})),
-        ("Answers", operation["responses"]["200"]["content"]),
-    ]
-    lines: list[str] = []
-    waiting: list[str] = []
-    for word, content in bodies:
-        for media, body in content.items():
-            is_json = media == "application/json"
-            lines.append(f"{word} {_type(body['schema']) if is_json else f'`{media}`'}.")
-            waiting += _names(body["schema"])
-    yield " ".join(lines) + "\n"
-    while waiting:
-        shape = waiting.pop(0)
-        if shape not in shown:
-            shown.add(shape)
-            yield f"### {shape}\n\n{shapes[shape]['description']}\n"
-            if shapes[shape].get("properties"):
-                yield _members(shapes[shape], "member")
-            waiting += _names(shapes[shape])
+class _Reference:
+    """The parts of the page. A shape with one use stands in the table of its user, others below a heading."""
+
+    def __init__(self, shapes: dict[str, Any], shared: set[str]) -> None:
+        self._shapes = shapes
+        self._shared = shared
+        self._shown: set[str] = set()
+
+    def described(self, name: str, operation: dict[str, Any]) -> Iterator[str]:
+        """The parts about a method on a path, and about the shared shapes that it is the first to use."""
+        yield f"## `{name}`\n\n{operation['summary']} Role: {operation['x-role']}.\n"
+        query = [one for one in operation["parameters"] if one["in"] == "query"]
+        if query:
+            members = {one["name"]: {**one["schema"], "description": one["description"]} for one in query}
+            needed = [one["name"] for one in query if one["required"]]
+            yield self._table({"properties": members, "required": needed, "is_taken": True}, "query")
+        bodies = [
+            ("takes", operation.get("requestBody", {}).get("content", {})),
+            ("answers", operation["responses"]["200"]["content"]),
+        ]
+        for word, content in bodies:
+            for media, body in content.items():
+                yield self._body(word, media, body["schema"])
+        waiting = [*_names(operation)]
+        while waiting:
+            shape = waiting.pop(0)
+            waiting += _names(self._shapes[shape])
+            if shape in self._shared and shape != "Problem" and shape not in self._shown:
+                self._shown.add(shape)
+                yield f"### {shape}\n\n{self._shapes[shape]['description']}\n"
+                yield self._table(self._shapes[shape], "member")
+
+    def _body(self, word: str, media: str, schema: dict[str, Any]) -> str:
+        """What an endpoint takes or answers."""
+        shape = next(_names(schema), "")
+        if not shape or shape in self._shared:
+            return f"{word.capitalize()} {_type(schema) if media == 'application/json' else f'`{media}`'}.\n"
+        about = self._shapes[shape]
+        if not about.get("properties"):
+            text = about["description"]
+            return f"{word.capitalize()} {text[:1].lower()}{text[1:]}\n"
+        return "\n".join([*_more(about, "{}\n"), self._table(about, word)])
+
+    def _table(self, schema: dict[str, Any], word: str) -> str:
+        rows = [f"| {word} | type | what it is |", "|---|---|---|", *self._rows(schema, "")]
+        return "\n".join(rows) + "\n"
+
+    def _rows(self, schema: dict[str, Any], above: str) -> Iterator[str]:
+        """A row for each member, and those of its members: `tables[].name`."""
+        for name, member in schema.get("properties", {}).items():
+            inner = next((one for one in _names(member) if one not in self._shared), "")
+            shape = self._shapes.get(inner, {})
+            kind = _type(member, {inner: "object" if shape.get("properties") else "list"})
+            if "default" not in member and name not in schema["required"]:
+                kind += ", or absent"
+            elif "default" in member and "is_taken" in schema:
+                default = member["default"]
+                kind = kind.removesuffix(" or null")
+                kind += ", or absent" if default is None else f"; default `{json.dumps(default)}`"
+            about = member.get("description", "")
+            place = above + name
+            yield f"| `{place}` | {kind} | {' '.join([about, *_more(shape, '{}')])} |"
+            under = {"array": "[].", "object": ".NAME."}.get(member.get("type", ""), ".")
+            yield from self._rows(shape, place + under)
 
 
-def _members(schema: dict[str, Any], word: str) -> str:
-    rows = [f"| {word} | type | what it is |", "|---|---|---|"]
-    for name, member in schema["properties"].items():
-        kind = _type(member)
-        if "default" not in member and name not in schema["required"]:
-            kind += ", or absent"
-        elif "default" in member and "is_taken" in schema:
-            kind += f"; without it `{json.dumps(member['default'])}`"
-        rows.append(f"| `{name}` | {kind} | {member.get('description', '')} |")
-    return "\n".join(rows) + "\n"
+def _more(shape: dict[str, Any], form: str) -> Iterator[str]:
+    """What the description of a shape says after its first sentence, or all of it where no members follow."""
+    text = shape.get("description", "")
+    more = text.partition(". ")[2] if shape.get("properties") else text
+    if more:
+        yield form.format(more)
 
 
-def _type(schema: dict[str, Any]) -> str:
-    """A JSON schema in words."""
+def _type(schema: dict[str, Any], inner: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A JSON schema in words; `inner` has the words for shapes that are described in the same table."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{_anchor(name)})"
+        return inner.get(name) or f"[{name}](#{_anchor(name)})"
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
+        return " or ".join(_type(one, inner) for one in schema["anyOf"])
     if "enum" in schema:
         return " or ".join(f"`{json.dumps(one)}`" for one in schema["enum"])
     match schema.get("type"):
         case "array" if "prefixItems" in schema:
-            return "list of " + ", ".join(_type(one) for one in schema["prefixItems"])
+            return "list of " + ", ".join(_type(one, inner) for one in schema["prefixItems"])
         case "array":
-            return f"list of {_type(schema['items'])}" if "items" in schema else "list"
+            return f"list of {_type(schema['items'], inner)}" if "items" in schema else "list"
         case "object":
             values = schema.get("additionalProperties")
-            return f"object of {_type(values)}" if isinstance(values, dict) else "object"
+            return f"object of {_type(values, inner)}" if isinstance(values, dict) else "object"
         case None:
             return "any"
         case kind:

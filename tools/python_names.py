@@ -42,18 +42,15 @@ MODULES: Final = (
 _HEAD: Final = """\
 # Python names
 
-This page lists the Python names that programs may use. All other names are private, whatever they are called:
-they change without notice. The page is made from the code by `python -m tools.python_names`; the API
-reference of the documentation site has the parameters.
-
-Import a name from the module below which it stands. pytest's fixtures and options are in
-[Tests in Python](testing.md).
+These are the Python names that programs may use, below the modules to import them from. All other names are
+private, and change without notice. The API reference of the documentation site has the parameters;
+[Tests in Python](testing.md) has pytest's fixtures and options.
 """
 _RINGS: Final = """\
 ## For rings
 
 A [ring](rings.md) may also import these modules, `hashrange.rings.PUBLIC`, and use their names that do not
-begin with an underscore.
+begin with an underscore. The docstring of each module says what it has.
 """
 
 
@@ -64,9 +61,7 @@ def page() -> str:
         parts += [f"## `{module}`\n", f"{line(module)}\n"]
         rows = [f"| `{name}` | {_cell(line(module, name))} |" for name in names(module)]
         parts.append("\n".join(["| name | what it is |", "|---|---|", *rows]) + "\n")
-    rows = [f"| `{module}` | {_cell(line(module))} |" for module in sorted(PUBLIC)]
-    parts.append(_RINGS)
-    parts.append("\n".join(["| module | what it is |", "|---|---|", *rows]) + "\n")
+    parts += [_RINGS, "\n".join(f"- `{module}`" for module in sorted(PUBLIC)) + "\n"]
     return "\n".join(parts)
 
 

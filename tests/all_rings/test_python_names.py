@@ -18,10 +18,10 @@ TEXT = python_names.PAGE.read_text(encoding="utf-8")
 
 
 def sections() -> dict[str, list[str]]:
-    """The names in each section's table, by the titles."""
+    """The names in each section's table or list, by the titles."""
     parts = re.split(r"^## (.*)$", TEXT, flags=re.M)
     return {
-        title.strip("`"): re.findall(r"^\| `(.+?)` \| \S.* \|$", part, re.M)
+        title.strip("`"): re.findall(r"^(?:\||-) `(.+?)`(?: \| \S.* \|)?$", part, re.M)
         for title, part in zip(parts[1::2], parts[2::2], strict=True)
     }
 
