@@ -1,14 +1,15 @@
-"""Writes the operation tables of docs/compatibility.md: `python tests/compatibility.py`.
+"""Writes the table of operations in docs/compatibility.md: `python tests/compatibility.py`.
 
-The groups and their order are defined here. The registry says whether an operation works. It is verified by
-the tests that call it, once git knows them (`git add`). `tests/all_rings/test_docs.py` compares the page with
-both.
+The order is defined here. An operation in the registry works, verified by the tests that call it, once git
+knows them (`git add`); neighbours with the same tests share a row. `tests/all_rings/test_docs.py` compares
+the page with both.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
+from itertools import groupby
 from pathlib import Path
 
 from hashrange.operations import REGISTRY
@@ -16,28 +17,23 @@ from hashrange.operations import REGISTRY
 TESTS = Path(__file__).resolve().parent
 PAGE = TESTS.parent / "docs" / "compatibility.md"
 BEGIN, END = "<!-- operations -->\n", "<!-- end of operations -->\n"
-HEAD = "| operation | state | verified by, in `tests/` |\n|---|---|---|\n"
+HEAD = "| operations | verified by, in `tests/` |\n|---|---|\n"
 
-GROUPS = {
-    "Items": """PutItem GetItem UpdateItem DeleteItem Query Scan BatchGetItem BatchWriteItem TransactGetItems
-        TransactWriteItems""",
-    "PartiQL": "ExecuteStatement BatchExecuteStatement ExecuteTransaction",
-    "Tables": """CreateTable DescribeTable ListTables UpdateTable DeleteTable UpdateTimeToLive
-        DescribeTimeToLive TagResource UntagResource ListTagsOfResource DescribeLimits DescribeEndpoints""",
-    "Streams": """ListStreams DescribeStream GetShardIterator GetRecords EnableKinesisStreamingDestination
-        DescribeKinesisStreamingDestination UpdateKinesisStreamingDestination
-        DisableKinesisStreamingDestination""",
-    "Backups": """CreateBackup DescribeBackup ListBackups DeleteBackup RestoreTableFromBackup
-        UpdateContinuousBackups DescribeContinuousBackups RestoreTableToPointInTime""",
-    "Import, export and bulk work": """ImportTable DescribeImport ListImports ExportTableToPointInTime
-        DescribeExport ListExports StartBulkPutItems DescribeBulkOperation ListBulkOperations
-        CancelBulkOperation SearchVectors""",
-    "Policies and insight": """PutResourcePolicy GetResourcePolicy DeleteResourcePolicy
-        UpdateContributorInsights DescribeContributorInsights ListContributorInsights""",
-    "Global tables and scaling": """CreateGlobalTable DescribeGlobalTable ListGlobalTables UpdateGlobalTable
-        DescribeGlobalTableSettings UpdateGlobalTableSettings DescribeTableReplicaAutoScaling
-        UpdateTableReplicaAutoScaling""",
-}
+OPERATIONS = """
+    PutItem GetItem UpdateItem DeleteItem Query Scan BatchGetItem BatchWriteItem TransactGetItems
+    TransactWriteItems ExecuteStatement BatchExecuteStatement ExecuteTransaction CreateTable
+    DescribeTable ListTables UpdateTable DeleteTable UpdateTimeToLive DescribeTimeToLive TagResource
+    UntagResource ListTagsOfResource DescribeLimits DescribeEndpoints ListStreams DescribeStream
+    GetShardIterator GetRecords EnableKinesisStreamingDestination DescribeKinesisStreamingDestination
+    UpdateKinesisStreamingDestination DisableKinesisStreamingDestination CreateBackup DescribeBackup
+    ListBackups DeleteBackup RestoreTableFromBackup UpdateContinuousBackups DescribeContinuousBackups
+    RestoreTableToPointInTime ImportTable DescribeImport ListImports ExportTableToPointInTime
+    DescribeExport ListExports StartBulkPutItems DescribeBulkOperation ListBulkOperations
+    CancelBulkOperation SearchVectors PutResourcePolicy GetResourcePolicy DeleteResourcePolicy
+    UpdateContributorInsights DescribeContributorInsights ListContributorInsights CreateGlobalTable
+    DescribeGlobalTable ListGlobalTables UpdateGlobalTable DescribeGlobalTableSettings
+    UpdateGlobalTableSettings DescribeTableReplicaAutoScaling UpdateTableReplicaAutoScaling
+"""
 
 # The order of evidence: first the tests closest to a user. One file of a kind is enough.
 KINDS = ("api", "golden", "e2e", "clients", "model", "unit")
@@ -77,27 +73,23 @@ def evidence(operation: str, texts: dict[str, str]) -> list[str]:
     return chosen[:FILES_MAX]
 
 
-def tables() -> str:
-    """The operation tables, in Markdown."""
+def table() -> str:
+    """The table of operations, in Markdown."""
     texts = test_texts()
-    parts = []
-    for group, names in GROUPS.items():
-        rows = []
-        for operation in names.split():
-            if operation in REGISTRY:
-                verified = ", ".join(f"`{file}`" for file in evidence(operation, texts))
-                rows.append(f"| {operation} | works | {verified} |\n")
-            else:
-                rows.append(f"| {operation} | planned | |\n")
-        parts.append(f"### {group}\n\n{HEAD}{''.join(rows)}")
-    return "\n".join(parts)
+    operations = OPERATIONS.split()
+    verified = {name: evidence(name, texts) if name in REGISTRY else [] for name in operations}
+    rows = []
+    for files, names in groupby(operations, key=lambda name: verified[name]):
+        told = ", ".join(f"`{file}`" for file in files) or "nothing: planned"
+        rows.append(f"| {', '.join(names)} | {told} |\n")
+    return HEAD + "".join(rows)
 
 
 def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{tables()}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
