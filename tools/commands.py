@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Final
 
 import click
 
 from hashrange.cli import _all, main
-from hashrange.cli.serving.options import EVERYDAY, shown_value
+from hashrange.cli.serving.options import shown_value
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "commands.md"
 COMMON: Final = ("endpoint_url", "admin_url", "help")
@@ -23,8 +24,7 @@ COMMON: Final = ("endpoint_url", "admin_url", "help")
 _HEAD: Final = """\
 # Commands
 
-This page lists every command and every option, as `hashrange COMMAND --help` does. It is made from the
-program by `python -m tools.commands`.
+After this page you know every command and every option, as `hashrange COMMAND --help` shows them.
 
 | in all commands | form |
 |---|---|
@@ -70,7 +70,7 @@ def _described(command: click.Command, path: str, parent: click.Context, level: 
     if rows:
         yield "\n".join(["| option | default | what it is |", "|---|---|---|", *rows]) + "\n"
     if path == "hashrange serve":
-        yield "[Settings](settings.md) has all others, which this command takes as well.\n"
+        yield "[Settings](settings.md) lists all options.\n"
     if command.epilog:
         yield _paragraphs(command.epilog)
     if isinstance(command, click.Group):
@@ -83,10 +83,7 @@ def _described(command: click.Command, path: str, parent: click.Context, level: 
 def shown_options(command: click.Command) -> list[click.Option]:
     """The options of a command that its part of the page lists."""
     options = [one for one in command.params if isinstance(one, click.Option) and one.name not in COMMON]
-    shown = [one for one in options if not one.hidden]
-    if command.name == "serve":
-        shown.sort(key=lambda option: EVERYDAY.index(option.name or ""))
-    return shown
+    return [] if command.name == "serve" else [one for one in options if not one.hidden]
 
 
 def _row(option: click.Option, context: click.Context) -> str:
@@ -108,12 +105,12 @@ def _paragraphs(text: str) -> str:
     """A text of click in Markdown: its paragraphs, those with line breaks of their own as blocks of code."""
     made = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
-        lines = [line.removeprefix("    ") for line in paragraph.strip("\n").splitlines()]
+        lines = paragraph.strip("\n").splitlines()
         if lines[0].strip() == "\b":
             head, *rest = lines[1:]
-            made.append(head)
+            made.append(head.strip())
             if rest:
-                made.append("```\n" + "\n".join(line.removeprefix("  ") for line in rest) + "\n```")
+                made.append("```\n" + dedent("\n".join(rest)) + "\n```")
         else:
             made.append(" ".join(line.strip() for line in lines))
     return "\n\n".join(made) + "\n"
