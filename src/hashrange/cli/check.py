@@ -71,12 +71,11 @@ def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> No
     """Verify STORE, a data directory or a URL such as postgresql://user@host/database, and print a line for
     each problem.
 
-    It verifies that no file of a directory is missing or damaged, that every record can be read and decoded,
-    that every index entry has its item and every item its entries, that streams have no gap between shards,
-    and that sizes and totals are correct.
+    The problems: missing and damaged files, records that cannot be read or decoded, index entries without
+    items and items without entries, gaps between the shards of streams, wrong sizes and totals.
 
-    No server may have the directory open. Without --repair nothing is changed, so it also works on a copy or
-    a read-only disk. A store in PostgreSQL is read in one snapshot, while its servers keep running.
+    No server may have the directory open. Without --repair nothing is changed, so the check also works on a
+    copy or a read-only disk. A store in PostgreSQL is read in one snapshot, while its servers keep running.
     """
     on_postgres = is_url(store)
     if on_postgres and repairs:

@@ -40,8 +40,8 @@ To switch without losing a write: try the copy while the servers run, then
   2. hashrange copy FROM TO, with TO as new as for the first copy
   3. start servers on TO
 
-The copy has the state of one moment, without later writes to FROM. Backups, and the buckets of imports and
-exports, are folders beside the store: move them yourself. See packages/postgres/docs/postgresql.md.""",
+The copy has no later writes to FROM. Backups, and the buckets of imports and exports, are folders beside the
+store: move these folders yourself. See packages/postgres/docs/postgresql.md.""",
 )
 @click.argument("origin", type=click.Path(), metavar="FROM")
 @click.argument("target", type=click.Path(), metavar="TO")
@@ -63,11 +63,11 @@ exports, are folders beside the store: move them yourself. See packages/postgres
 def command(origin: str, target: str, from_schema: str, to_schema: str, plane: Plane) -> None:
     """Copy the store FROM to the new store TO.
 
-    Each of them is a data directory, or a URL such as postgresql://user@host/database. The servers of FROM
-    may keep running: the copy has the state of one moment, with tables, indexes, streams, history and
-    everything else. The server of a directory makes a checkpoint for this, through its admin plane.
-    Everything is read back and compared before servers can open TO. If the command is stopped or killed,
-    servers refuse TO; run it again, and it starts from the beginning.
+    FROM and TO are data directories, or URLs such as postgresql://user@host/database. The servers of FROM
+    may keep running: the copy has the state of one moment, with tables, indexes, streams and history. The
+    server of a directory makes a checkpoint for the copy, through its admin plane. The copy is read back and
+    compared before servers can open TO. If the command is stopped or killed, servers refuse TO; run the
+    command again, which starts from the beginning.
     """
     os.umask(0o077)  # only the owner may read the files that RocksDB writes
     _check_different(origin, target)

@@ -58,19 +58,18 @@ class Settings:
         table with local indexes; AWS's limit is 10 GB.
     gsi_delay_seconds: how long a change takes to reach global indexes. On AWS they are eventually consistent;
         with 0 they are up to date at once, which hides mistakes in programs that read their own writes there.
-    vector_fill_seconds: how long a vector index is filled; at least, if it is added to a table that exists.
-        On AWS this takes many minutes, however few items there are.
-    vector_start_seconds: how long it then refuses searches; AWS may do so for a while after the index has
-        become ACTIVE.
+    vector_fill_seconds: how long it takes, at least, to fill a vector index that is added to a table; on AWS
+        many minutes, however few items there are.
+    vector_start_seconds: how long a vector index refuses searches after it has become ACTIVE, as AWS may do.
     vector_memory_bytes: memory for searched vectors; beyond that a search reads them from the store.
-    vector_exact_max: vectors compared by a search; of a HASH value that has more, it compares those that a
-        graph proposes, which may miss some of the nearest. No HASH value has more than the default. Graphs
-        need usearch.
+    vector_exact_max: the most vectors of a HASH value that a search compares one by one. Of more vectors, a
+        search compares those that a graph proposes, and may miss some of the nearest. No HASH value has more
+        than the default. Graphs need usearch.
     transaction_seconds: how long a transaction holds its items; meanwhile other requests get a
-        TransactionConflictException. With 0 this cannot happen.
+        TransactionConflictException. With 0 there are no conflicts.
     stream_shards: how many shards a new stream has; records of an item always go to the same shard.
-    stream_shard_seconds: how old a shard of a stream gets; it is then closed and a child opened, which
-        consumers have to follow; on AWS about 4 hours.
+    stream_shard_seconds: the age at which a shard of a stream is closed and a child opened, which consumers
+        have to follow; on AWS about 4 hours.
     stream_delay_seconds: how old a record of a stream is before GetRecords shows it; on AWS a moment.
     sweep_seconds: how often background work is done: the search for expired items, records past their
         retention and other due work; on AWS expired items may stay for days.
@@ -81,23 +80,23 @@ class Settings:
     recovery_lag_seconds: how long after a write its table can be restored to that moment; on AWS five
         minutes. With 0 everything that was written can be restored at once.
     ttl_changes_limited: refuse a second change of time to live within an hour, as AWS does.
-    policy_changes_limited: refuse a second change of a policy in 15 s; AWS does.
+    policy_changes_limited: refuse a second change of a policy within 15 seconds, as AWS does.
     policy_delay_seconds: how long GetResourcePolicy shows the former policy after a change; on AWS seconds.
     account_limits: enforce the quotas of an account: 2,500 tables in a region, of which 500 may be CREATING,
         UPDATING or DELETING.
-    s3_dir: the directory whose folders are the buckets of imports.
+    s3_dir: the directory whose folders are the buckets of imports and exports.
     s3_endpoint: a real store instead of folders: `aws`, or the URL of a store that speaks S3's protocol.
         boto3 finds the credentials.
     kinesis_endpoint: where tables send their changes: `aws`, or the URL of a server that speaks Kinesis'
         protocol.
-    backup_dir: the directory of the backups' folders, which may be on another disk; a backup's folder that is
-        copied into it from elsewhere can be restored.
+    backup_dir: the directory of backups, which may be on another disk. A backup that is copied into this
+        directory can be restored.
     throttle: throttle requests as AWS does: refuse those that exceed the throughput of a table, an index or
-        one of their partitions. A table's own setting is made on the admin plane.
-    split_seconds: how long a hot partition stays whole; with --throttle it is then split. AWS does not
-        publish this time.
-    eventual_reads: let reads lag: `2s` lets reads without ConsistentRead, of tables and of indexes, show what
-        was two seconds ago, so that a program that reads its own writes fails every time. With `2s seed=7`
+        one of their partitions. `hashrange lab` changes this, also for one table.
+    split_seconds: how long a partition is hot before it is split, with --throttle. AWS does not publish this
+        time.
+    eventual_reads: let reads lag: with `2s`, reads without ConsistentRead, of tables and of indexes, show the
+        state of two seconds ago, so that a program that reads its own writes always fails. With `2s seed=7`
         each read has a random lag of up to 2 seconds; with `2s seed=7 monotonic` no caller sees an older
         state than before.
     words: the region or wave whose error texts to use; docs/compatibility.md lists the waves of the service's

@@ -21,8 +21,8 @@ Examples:
   hashrange mcp --http 127.0.0.1:8765           by streamable HTTP, at http://127.0.0.1:8765/mcp
   hashrange mcp --skill > SKILL.md              what an agent should know of Hashrange
 
-A client starts the command itself, and speaks to it by stdin and stdout. The page "Tools
-for agents" shows how to tell clients about it."""
+Most clients start the command themselves, and use its stdin and stdout. See
+packages/mcp/docs/agents.md."""
 
 
 class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
@@ -53,7 +53,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
 
 @click.command("mcp", epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @connection
-@click.option("--write", is_flag=True, help="List the tools that write, too.")
+@click.option("--write", is_flag=True, help="Offer the tools that write as well.")
 @click.option(
     "--http",
     type=_Address(),
@@ -64,7 +64,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
     type=Size(4 << 10, 4 << 20),
     default="48KiB",
     show_default=True,
-    help="The most bytes of an answer; what does not fit is left out, and the answer says how to go on.",
+    help="The most bytes of an answer; what does not fit is left out, and the answer says how to get it.",
 )
 @click.option("--skill", is_flag=True, help="Print what an agent should know of Hashrange, and exit.")
 def command(

@@ -81,7 +81,7 @@ def restore_command(
     where: str, directory: Path, at: str | None, key_file: Path | None, endpoint: str
 ) -> None:
     """Make a data directory from a copy: all that was committed until a moment, with streams, history and
-    backups. `hashrange serve --data-dir DIR --copy-to PLACE` then goes on with the copy."""
+    backups. `hashrange serve --data-dir DIR --copy-to PLACE` then continues the copy."""
     with _errors():
         place, key = _opened(where, key_file, endpoint)
         until = _moment(at)
@@ -109,7 +109,7 @@ def restore_command(
     "--against",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
-    help="With --restore: a data directory that no server holds; its tables have to be the same.",
+    help="With --restore: a data directory, in use by no server, that must have the same tables.",
 )
 @_KEY
 @_ENDPOINT
@@ -134,13 +134,13 @@ def verify_command(
     click.echo("nothing is lost or damaged")
 
 
-@command.command("status", short_help="Show who ships to a copy, how far it is, and what it costs.")
+@command.command("status", short_help="Show which server ships to a copy, its progress and its cost.")
 @_COPY
 @_KEY
 @_ENDPOINT
 @format_option("How the status is printed: as lines of text, or as a JSON object.")
 def status_command(where: str, key_file: Path | None, endpoint: str, format_: str) -> None:
-    """Show who ships to a copy, how far it is, and what it costs in a month on S3."""
+    """Show which server ships to a copy, how far it is, and what the copy costs in a month on S3."""
     with _errors():
         place, key = _opened(where, key_file, endpoint)
         shown = status.status(place, key, SystemClock().now())
@@ -160,13 +160,13 @@ def status_command(where: str, key_file: Path | None, endpoint: str, format_: st
 @click.option(
     "--force",
     is_flag=True,
-    help="Also if the primary has not agreed to this standby. Only if the primary is dead for certain: "
-    "otherwise both acknowledge writes.",
+    help="Promote even if the primary has not agreed to this standby. Use this only if the primary is dead "
+    "for certain: otherwise both acknowledge writes.",
 )
 @plane_options
 def promote_command(plane: Plane, force: bool) -> None:
-    """Make a standby the primary. It waits until the lease of the former one has run out, up to 18 seconds,
-    applies all that the copy has, and ships to the copy from then on."""
+    """Make a standby the primary. The standby waits until the lease of the former primary has run out, up to
+    18 seconds, applies all that the copy has, and then ships to the copy."""
     done = ask(plane, "/v1/promote", "epoch", "hashrange standby", {"force": force})
     click.echo(f"the primary in epoch {done['epoch']}, from commit {done['batch']} on")
 
@@ -186,7 +186,7 @@ def withdraw_command(where: str, endpoint: str) -> None:
         while not register(place, ""):
             continue  # the primary has renewed the lease meanwhile
         forget(place, standby)
-    click.echo(f"withdrawn: {standby}; the primary no longer depends on the bucket in a few seconds")
+    click.echo(f"withdrawn: {standby}; in a few seconds the primary no longer depends on the bucket")
 
 
 @contextmanager

@@ -49,8 +49,8 @@ _OPTIONS: Final = (
     option(
         "--copy-ack",
         is_flag=True,
-        help="Acknowledge a write only when the copy has it: nothing acknowledged is ever lost, and each "
-        "write takes a request to the bucket longer.",
+        help="Acknowledge a write only when the copy has it, so that no acknowledged write is lost. Each "
+        "write then takes a request to the bucket longer.",
     ),
     option(
         "--copy-key-file",
@@ -63,7 +63,7 @@ _OPTIONS: Final = (
         "--copy-spool-bytes",
         type=Size(1 << 20),
         default=1 << 30,
-        help="How much may wait on disk while the bucket is away; then the copy begins again.",
+        help="How much may wait on disk while the bucket is away; with more, the copy begins again.",
     ),
     option(
         "--copy-retention",
@@ -81,8 +81,8 @@ _OPTIONS: Final = (
         "--promote-after",
         type=Duration(1),
         default=None,
-        help="With --standby: promote this server when the primary has been silent for so long, and has "
-        "agreed to this standby.  [default: only when it is asked to]",
+        help="With --standby: promote this server when the primary has been silent for this long, and has "
+        "agreed to this standby.  [default: only on request]",
     ),
 )
 

@@ -35,8 +35,8 @@ Examples:
   hashrange sql "select sum(total) from orders" --as-of 10m
   hashrange sql "from orders" --endpoint-url aws --region eu-west-1 --rate 50
 
-The SQL is DuckDB's. A condition on a key becomes a Query, other statements Scan; what is
-read, and what that costs, is said before. The page "SQL for a look" tells more."""
+The SQL is DuckDB's. A condition on a key becomes a Query, other statements Scan. The command
+first shows what it will read and what that costs. See packages/sql/docs/sql.md."""
 
 
 @click.command("sql", epilog=_EPILOG)
@@ -46,14 +46,17 @@ read, and what that costs, is said before. The page "SQL for a look" tells more.
     "--format",
     "format_",
     type=click.Choice(_FORMATS),
-    help="Form of the rows; json is a line each.  [default: by the file's name, else table]",
+    help="The output format; json prints a row a line.  [default: by the file's name, else table]",
 )
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows into this file."
 )
-@limit_option("At most so many rows.")
+@limit_option("Show at most N rows.")
 @click.option(
-    "--as-of", "moment", metavar="MOMENT", help="The past, on Hashrange: a time, or a time ago (10m)."
+    "--as-of",
+    "moment",
+    metavar="MOMENT",
+    help="Read the past, on Hashrange: a time, or a time span ago (10m).",
 )
 @click.option(
     "--rate", metavar="UNITS", type=click.FloatRange(0, min_open=True), help="The most read units a second."
@@ -64,9 +67,11 @@ read, and what that costs, is said before. The page "SQL for a look" tells more.
     type=click.IntRange(1, 100_000),
     default=400,
     show_default=True,
-    help="Items that are read of each table first, for its columns.",
+    help="How many items of each table are read first, to find its columns.",
 )
-@click.option("--plan", "only_plan", is_flag=True, help="Only say what would be read, and what that costs.")
+@click.option(
+    "--plan", "only_plan", is_flag=True, help="Show what would be read and what that costs; read nothing."
+)
 @yes_option
 def command(
     statement: str,
@@ -81,9 +86,9 @@ def command(
     only_plan: bool,
     yes: bool,
 ) -> None:
-    """Run STATEMENT, a SELECT, over tables. Nothing can be written to them.
+    """Run STATEMENT, a SELECT, over tables, which are never changed.
 
-    On AWS you are asked before more than 100 read units are spent.
+    On AWS the command asks before it spends more than 100 read units.
     """
     if moment is not None and is_aws(endpoint_url):
         raise click.UsageError(

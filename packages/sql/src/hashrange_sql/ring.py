@@ -10,7 +10,7 @@ RING: Final = Ring(
     name="sql",
     about="SQL for a look, by DuckDB",
     commands={
-        "sql": Command("Ask tables by SQL: SELECT over any endpoint.", "hashrange_sql.command:command"),
+        "sql": Command("Run a SELECT of SQL over tables of any endpoint.", "hashrange_sql.command:command"),
     },
     pages="hashrange_sql.pages:PAGES",
     paths=("/console/sql",),

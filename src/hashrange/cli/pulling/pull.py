@@ -32,9 +32,10 @@ Examples:
   hashrange pull --all --from http://127.0.0.1:8001 --limit 100
   hashrange pull orders --follow             with all items, and their changes until Ctrl-C
 
-Region and credentials of the account are those of the AWS CLI: a profile, the environment, a role. It needs
-DescribeTable, and ListTables for patterns, DescribeTimeToLive, ListTagsOfResource, and Scan for items; a
-Scan of the account's table consumes its read capacity. Nothing is written to the account."""
+Region and credentials of the account are those of the AWS CLI: a profile, the environment, a role. The
+command needs the right to DescribeTable, DescribeTimeToLive and ListTagsOfResource, to ListTables for
+patterns, and to Scan for items; a Scan consumes the read capacity of the account's table. Nothing is written
+to the account."""
 
 _KEY_VARIABLE: Final = "HASHRANGE_MASK_KEY"
 _FOR_ALL: Final = TablePattern("*")

@@ -73,13 +73,12 @@ Examples:
   hashrange serve --auth strict --users users.yaml --host 0.0.0.0
   hashrange serve --tls-cert server.pem --tls-key server-key.pem
 
-These are the options that people set. `hashrange config show` lists all settings, and docs/settings.md
-describes them; each stands in the --config file, in a variable (--port has HASHRANGE_PORT), or on the command
-line. After SIGTERM or Ctrl-C the server finishes the running requests and stops; a second signal cuts them
-off. SIGHUP reads --users again; from a terminal that is closed it stops the server as SIGTERM does. Without
---auth strict everybody who can reach --host has access, so any but a loopback address needs --auth strict or
---insecure. The admin port answers only this machine, unless --admin-host says otherwise; GET / on it lists
-its endpoints."""
+These are the everyday options. `hashrange config show` lists all settings, and docs/settings.md describes
+them. Set each in the --config file, by a variable (--port has HASHRANGE_PORT), or on the command line. After
+SIGTERM or Ctrl-C the server finishes the running requests and stops; a second signal ends these requests.
+SIGHUP reads --users again, but stops the server if its terminal was closed. Without --auth strict every
+client that can reach --host has access, so any but a loopback address needs --auth strict or --insecure. The
+admin port answers only this machine, unless --admin-host says otherwise; GET /v1 lists its endpoints."""
 _PORT_MAX: Final = 65_535
 
 
@@ -190,9 +189,8 @@ _PORT_MAX: Final = 65_535
     default="off",
     is_flag=False,
     flag_value="real",
-    help="Be as slow, eventual and strict as the service: tables, indexes, reads, throughput and limits of "
-    "an account, by the settings below that are not given. With `fast` the database's clock runs "
-    f"{LIKE_AWS_FAST:.0f} times as fast; see docs/like-aws.md.",
+    help="Be as slow, eventual and strict as AWS, in all settings that you do not give. With `fast` the "
+    f"database's clock runs {LIKE_AWS_FAST:.0f} times as fast; see docs/like-aws.md.",
 )
 @option(
     "--fault",

@@ -25,9 +25,8 @@ def tls_options(function: Any) -> Any:
         "--tls-cert",
         type=_FILE,
         metavar="FILE",
-        help="Certificate in PEM, with which both ports speak TLS only. Those between it and its authority "
-        "follow in the file, which is read again when it changes; see "
-        "packages/access/docs/access.md.  [default: none]",
+        help="Certificate in PEM, followed by the intermediate certificates; both ports then speak only TLS. "
+        "The file is read again when it changes; see packages/access/docs/access.md.  [default: none]",
     )(function)
 
 

@@ -46,29 +46,29 @@ _OPTIONS: Final = (
         "--auth",
         type=click.Choice(MODES),
         default=OFF,
-        help="Who has access: everybody; everybody, but what strict would refuse is logged; those with a "
-        "key, as their policies say.",
+        help="Who has access. off: every client; soft: every client, and the log has what strict would "
+        "refuse; strict: clients with a key, as their policies allow.",
     ),
     option(
         "--users",
         type=_FILE,
         metavar="FILE",
-        help="Accounts, users, keys and policies; a file in YAML or JSON, which is read again when it "
-        "changes, see packages/access/docs/access.md.  [default: none]",
+        help="Accounts, users, keys and policies: a file in YAML or JSON, which is read again when it "
+        "changes; see packages/access/docs/access.md.  [default: none]",
     ),
     option(
         "--key-file",
         type=_FILE,
         metavar="FILE",
-        help="The key that encrypts stored keys and sessions; all servers over a store need the same. "
-        "With --postgres there are neither without it.  "
+        help="The key that encrypts stored keys and sessions, the same for all servers over a store. With "
+        "--postgres, stored keys and sessions need this file.  "
         f"[default: {KEY_FILE} in the data directory]",
     ),
     option(
         "--root-access-key-id",
         default="",
         metavar="ID",
-        help="Access key of the root user; of --account-id, or of the only account of --users.  "
+        help="Access key of the root user of --account-id, or of the only account of --users.  "
         "[default: none]",
     ),
     option(

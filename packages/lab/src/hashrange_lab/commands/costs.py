@@ -34,8 +34,8 @@ Examples:
   hashrange costs prices eu-west-1            the prices, and their sources
 
 A program is named by the app id of its SDK (AWS_SDK_UA_APP_ID), else by the SDK. Counting is in memory, and
-ends with the server; `hashrange serve --costs` counts from the start. The page "Load and
-costs" says what is counted."""
+ends with the server; `hashrange serve --costs` counts from the start. See
+packages/lab/docs/load.md."""
 _RECORD: Final = "hashrange costs start"
 
 

@@ -30,7 +30,7 @@ class LabServing(ServingPart):
             "--costs",
             is_flag=True,
             help="Count what requests cost; `hashrange costs show` and the console show it. `hashrange "
-            "costs start` begins later; without either, requests pay nothing for it.",
+            "costs start` begins later.",
         ),
         option(
             "--prices",

@@ -32,8 +32,7 @@ Examples:
   hashrange top --once --format json | jq '.keys[0]'
 
 Each item that a request names counts once; a key is a partition key, of a table or a global index. The server
-counts while somebody looks: this command, or the console's page of the heat. The page "Load and
-recordings" has more."""
+counts only while this command or the console's page Heat asks. See packages/lab/docs/load.md."""
 
 
 @click.command("top", epilog=_EPILOG)

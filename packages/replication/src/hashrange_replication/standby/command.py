@@ -31,21 +31,21 @@ to the same copy. See packages/replication/docs/replication.md."""
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="A new or an empty directory, or that of the standby from before.",
+    help="A new or an empty directory, or that of an earlier run of this standby.",
 )
 @click.option("--port", help="Port to listen on.  [default: 8000]")
 @click.option(
     "--promote-after",
     metavar="DURATION",
-    help="Become the primary when the present one has been silent for so long, and has agreed to this "
-    "standby.  [default: only when it is asked to]",
+    help="Become the primary when the present one has been silent for this long, and has agreed to this "
+    "standby.  [default: only on request]",
 )
 @click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[OPTIONS OF SERVE]...")
 def command(
     copy: str, directory: Path, port: str | None, promote_after: str | None, options: tuple[str, ...]
 ) -> None:
-    """Run a server that follows a copy, a second or two behind, and serves eventually consistent reads. It
-    becomes the primary by `hashrange replica promote`, or by itself with --promote-after."""
+    """Run a server that follows a copy, a second or two behind, and serves eventually consistent reads. The
+    server becomes the primary by `hashrange replica promote`, or by itself with --promote-after."""
     arguments = ["--standby", "--copy-to", copy, "--data-dir", str(directory), *options]
     arguments += ["--port", port] if port is not None else []
     arguments += ["--promote-after", promote_after] if promote_after is not None else []

@@ -95,7 +95,7 @@ def _begin(sync: Any, *, definitions: bool) -> None:
 def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> None:
     """Keep all pairs of FILE equal, until a signal stops the command.
 
-    Nothing is lost if it is killed. A pair that cannot go on is tried again, and `status` says why.
+    Nothing is lost if the command is killed. A pair that fails is tried again, and `status` shows the cause.
     """
     from hashrange_sync.commands.following import run_until_signal
 
@@ -116,7 +116,9 @@ def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> 
 @_FILE
 @_DEFINITIONS
 @click.option(
-    "--dry-run", is_flag=True, help="Only say what a first copy will take, and how definitions differ."
+    "--dry-run",
+    is_flag=True,
+    help="Show what a first copy will take and how definitions differ; copy nothing.",
 )
 def once(file: Path, definitions: bool, dry_run: bool) -> None:
     """Make all pairs of FILE equal, then end."""
@@ -139,9 +141,9 @@ def once(file: Path, definitions: bool, dry_run: bool) -> None:
 @_FILE
 @format_option("How the status is printed.")
 def status(file: Path, format_: str) -> None:
-    """Show how far the pairs are.
+    """Show the state of each pair.
 
-    The state is the one that the last process has stored at the edge.
+    The last process has stored this state at the edge.
     """
     from hashrange_sync.commands.shown import status_lines
 
@@ -157,7 +159,7 @@ def status(file: Path, format_: str) -> None:
 
 @command.group("conflicts")
 def conflicts() -> None:
-    """Look at what lost a conflict, and bring it back."""
+    """Show conflicts, and restore an image that lost."""
 
 
 @conflicts.command("list")
@@ -203,13 +205,13 @@ def show(file: Path, conflict: str) -> None:
 @click.option(
     "--side",
     type=click.Choice(["cloud", "edge"]),
-    help="Whose image is brought back.  [default: that of the side that lost]",
+    help="The side whose image is restored.  [default: the side that lost]",
 )
 @yes_option
 def restore(file: Path, conflict: str, side: Any, yes: bool) -> None:
-    """Write an image of a CONFLICT back.
+    """Restore an image of CONFLICT.
 
-    The next sync carries the image to the other side.
+    The next sync copies the image to the other side.
     """
     from hashrange_sync.commands.shown import text_of
 
@@ -231,7 +233,7 @@ def verify(file: Path, name: str | None, limit: int) -> None:
 
     Every item is compared. The exit code is 1 if the tables differ.
 
-    Reads all of both tables. Items that are being written may differ for a moment, and are read twice.
+    Both tables are read in full. Items that differ are read again, because they may just have been written.
     """
     from hashrange_sync.commands.shown import comparison_lines
 
@@ -253,7 +255,8 @@ def verify(file: Path, name: str | None, limit: int) -> None:
 def reset(file: Path, name: str | None, yes: bool) -> None:
     """Forget what both sides agreed on.
 
-    The next run compares them as for a first copy: nothing is deleted, and items that differ are conflicts.
+    The next run compares both tables as for a first copy: nothing is deleted, and items that differ are
+    conflicts.
     """
     with _open(file) as sync:
         pairs = _pairs(sync, name)
@@ -266,8 +269,14 @@ def reset(file: Path, name: str | None, yes: bool) -> None:
 
 @command.command("policy")
 @_FILE
-@click.option("--side", type=click.Choice(["cloud", "edge"]), default="cloud", show_default=True)
-@click.option("--definitions", is_flag=True, help="With what --definitions needs.")
+@click.option(
+    "--side",
+    type=click.Choice(["cloud", "edge"]),
+    default="cloud",
+    show_default=True,
+    help="The side that the policy is for.",
+)
+@click.option("--definitions", is_flag=True, help="Include what `run --definitions` needs.")
 def policy(file: Path, side: Any, definitions: bool) -> None:
     """Print the least IAM policy of a side."""
     from hashrange_sync import rights
