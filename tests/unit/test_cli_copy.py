@@ -204,7 +204,7 @@ def test_a_killed_copy_is_refused_by_servers_and_begun_anew(
         store = ["--postgres", named(target), "--postgres-schema", target.name]
     refused = run("serve", "--port", "0", *store)
     assert refused.exit_code == 1
-    assert "has not come to its end. Run `hashrange copy` again" in refused.stderr
+    assert "holds an unfinished copy. Run `hashrange copy` again" in refused.stderr
     done(*arguments(directory, target))
     assert contents(target) == contents(directory)
     target.open().close()

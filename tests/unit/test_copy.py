@@ -241,7 +241,7 @@ def test_a_copy_under_way_is_refused_and_begins_anew(places: Places, kind: str) 
     for step in ("copying", "verifying"):
         with pytest.raises(Killed):
             copied(origin, target, no_logs, partial(kill, at=step))
-        with pytest.raises(UnfinishedCopy, match=r"has not come to its end.*hashrange copy"):
+        with pytest.raises(UnfinishedCopy, match=r"holds an unfinished copy.*hashrange copy"):
             target.open()
         with pytest.raises(UnfinishedCopy):
             target.source(no_logs)

@@ -298,7 +298,7 @@ def test_keys_are_made_rotated_and_deleted_in_the_console(plane: Plane) -> None:
         for action, body in (("new", {}), ("rotate", {"id": "x"}), ("delete", {"id": "x"})):
             assert send(name, action, **body)[0] == status
     assert send("boss", "new", user="nobody-at-all")[0] == 400
-    assert "no document in JSON" in send("boss", "new", user="guest", policy="allow")[1]["error"]
+    assert "not a JSON document" in send("boss", "new", user="guest", policy="allow")[1]["error"]
     assert keyring.overview() == []
     status, made = send("boss", "new", user="nobody")
     assert (status, made["of"], made["then"]) == (200, "nobody", "")

@@ -230,7 +230,7 @@ def test_plain_json_keeps_the_types_that_it_cannot_say(edited: str, becomes: Any
             "a.b[0]: 'Q'",
         ),
         ('[{"kind": "S", "name": "a", "text": "\\"", "escaped": true}]', "a: this text is written with"),
-        ("[1]", "no rows of a form"),
+        ("[1]", "not rows of a form"),
     ],
 )
 def test_a_wrong_form_says_where_it_is_wrong(

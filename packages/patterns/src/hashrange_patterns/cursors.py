@@ -48,10 +48,10 @@ class Cursors:
             padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
             sealed = base64.b64decode(padded, altchars=b"-_", validate=True)
         except (UnicodeEncodeError, binascii.Error):
-            raise InvalidCursor("the cursor is not one of ours") from None
+            raise InvalidCursor("the cursor was not made by this program") from None
         signature, data = sealed[:_SIGNATURE_BYTES], sealed[_SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._signature(scope, data)):
-            raise InvalidCursor("the cursor was altered, or is one of another list")
+            raise InvalidCursor("the cursor was altered, or belongs to another list")
         return data.decode()
 
     def _signature(self, scope: str, data: bytes) -> bytes:

@@ -49,7 +49,7 @@ class Addition:
 def check_event(event_id: str, amounts: Mapping[str, int]) -> None:
     """Raise ValueError for an event without an id, or without additions."""
     if not event_id:
-        raise ValueError("an event needs an id that tells it from all others; this one's is empty")
+        raise ValueError("an event needs an id of its own, and this event's id is empty")
     if not amounts:
         raise ValueError(f"the event {event_id!r} adds to no counter")
 

@@ -48,7 +48,7 @@ class RateFlows:
     def __post_init__(self) -> None:
         if not 0 < self.per_second < math.inf or self.burst < 1:
             raise ValueError(
-                f"{self.per_second} requests a second and {self.burst} at once let nobody pass: "
+                f"{self.per_second} requests a second and {self.burst} at once allow no request: "
                 "give more than 0, and 1 or more"
             )
 
@@ -59,7 +59,7 @@ class RateFlows:
         answer: the program then decides whether to let the request pass.
         """
         if not 1 <= cost <= self.burst:
-            raise ValueError(f"a cost of {cost} never passes where {self.burst} may at once")
+            raise ValueError(f"a cost of {cost} is never allowed with a burst of {self.burst}")
         # (rounded up, so that `per_second` is never exceeded)
         micros_per_request = math.ceil(_MICROS / self.per_second)
         share, depth = cost * micros_per_request, self.burst * micros_per_request

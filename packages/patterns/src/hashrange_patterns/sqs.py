@@ -50,7 +50,9 @@ class SqsEvents:
         runtime: Runtime = Runtime(),  # noqa: B008 (frozen)
     ) -> None:
         if queue_url.endswith(".fifo"):
-            raise ValueError(f"{queue_url} is a FIFO queue, which waits for what fails: use a standard one")
+            raise ValueError(
+                f"{queue_url} is a FIFO queue, where a failed event holds up the others: use a standard one"
+            )
         self.lease_seconds: float | None = lease_seconds
         self._sqs = sqs
         self._url = queue_url

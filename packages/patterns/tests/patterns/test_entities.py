@@ -295,7 +295,7 @@ def test_collections_come_in_one_query(client: Any, table: Table) -> None:
     assert {reaction.reacting for reaction in found.reactions} == {"bob", "carol"}
     assert store.collect(PhotoAndReactions, "dave", NOON, index=INVERTED) == PhotoAndReactions(None, [])
 
-    with pytest.raises(ValueError, match="do not lie in one partition"):
+    with pytest.raises(ValueError, match="are not in one partition"):
         store.collect(Apart, "alice")
     with pytest.raises(ValueError, match="takes one Photo, and there are 3"):
         store.collect(Single, "alice")

@@ -207,7 +207,7 @@ def _check_server(connection: Connection) -> None:
         raise StorageError(
             f"{where} gives this user {isolation} transactions by default; run: ALTER ROLE "
             f"\"{connection.info.user}\" SET default_transaction_isolation TO 'read committed'; Hashrange "
-            "sees to isolation by itself."
+            "ensures isolation by itself."
         )
 
 
@@ -217,7 +217,7 @@ def _make_or_check(connection: Connection, schema: str) -> None:
     stored = _format_of(connection, schema)
     if stored is None:
         raise UnknownFormat(
-            f"The schema {schema} of this database holds something else than a Hashrange store; choose "
+            f"The schema {schema} of this database has other contents than a Hashrange store; choose "
             "another name with --postgres-schema."
         )
     _check_format(connection, schema, *stored)
@@ -262,7 +262,7 @@ def _check_format(connection: Connection, schema: str, program: str, version: in
     """Refuse a copy that is not finished, a newer format, and a store that needs unknown features."""
     if program == COPYING:
         raise UnfinishedCopy(
-            f"The schema {schema} holds a copy that has not come to its end. Run `hashrange copy` again with "
+            f"The schema {schema} holds an unfinished copy. Run `hashrange copy` again with "
             f"the same two stores: the copy starts again. Or remove it: DROP SCHEMA {schema} CASCADE;"
         )
     if version > FORMAT:

@@ -236,4 +236,4 @@ def test_what_cannot_be_checked(store: Store, postgres_url: str) -> None:
     target.close()
     found = runner.invoke(main, ["check", missing.url, "--postgres-schema", missing.name])
     assert found.exit_code == 2
-    assert "has not come to its end" in found.stderr
+    assert "holds an unfinished copy" in found.stderr

@@ -251,7 +251,7 @@ class Lease:
                     etag = self._etag
                 self._hold(wanted, etag, started)
                 return
-        raise Held(f"The lease of the copy at {self._place.shown} is written again and again.")
+        raise Held(f"The lease of the copy at {self._place.shown} changes too often.")
 
     def _bound(self, wanted: Record) -> float:
         """Be bound by a record that is about to be written; returns when that begins. The request may succeed

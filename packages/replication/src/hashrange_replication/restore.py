@@ -149,4 +149,4 @@ def _fetch(chain: Chain, place: Place, key: Key | None, file: BaseFile, path: Pa
     finally:
         source.close()
     if digest.hexdigest() != file.sha256:
-        raise Damaged(f"{name} holds another content than its name says")
+        raise Damaged(f"{name} does not have the content that its name says")

@@ -87,7 +87,7 @@ def _verify_object(place: Place, key: Key | None, one: Object, report: Report) -
             source.close()
         name = file_name(digest.hexdigest(), str(reader.header.get("key", "")))
         if reader.is_readable and one.key.startswith(FILES) and one.key != name:
-            raise Damaged("it holds another content than its name says")
+            raise Damaged("it does not have the content that its name says")
 
     try:
         patient(read)

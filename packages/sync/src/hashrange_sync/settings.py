@@ -148,7 +148,7 @@ class Policy(msgspec.Struct, frozen=True):
                 return cls("merge", names)
             case "add", (_, *_):
                 return cls("add", names)
-        raise SettingsError(f"conflicts = {given!r} is no policy; write {_POLICIES}.")
+        raise SettingsError(f"conflicts = {given!r} is not a policy; write {_POLICIES}.")
 
 
 def load(path: Path) -> Settings:
@@ -190,7 +190,7 @@ def checked(settings: Settings) -> Settings:
             raise SettingsError("A pair has no table; give `table`, or `cloud_table` and `edge_table`.")
         if not _NAME.fullmatch(pair.title):
             raise SettingsError(
-                f"{pair.title!r} cannot be the name of a pair; give `name`, of 3 to 200 letters."
+                f"{pair.title!r} cannot be the name of a pair; give a `name` of 3 to 200 letters."
             )
         if pair.title in titles:
             raise SettingsError(f"Two pairs are named {pair.title}; give one of them another `name`.")

@@ -174,7 +174,7 @@ def test_metrics_over_http(file: Path) -> None:
         ),
         (
             '[[pairs]]\ntable="orders"\nconflicts="oldest"',
-            "'oldest' is no policy; write cloud, edge, newest: ATTRIBUTE",
+            "'oldest' is not a policy; write cloud, edge, newest: ATTRIBUTE",
         ),
         ('[[pairs]]\ntable="orders"\n[[pairs]]\ntable="orders"', "Two pairs are named orders"),
         ('[[pairs]]\ntable="orders"\nattributes=["a"]\nwithhold=["b"]', "keep one of them"),

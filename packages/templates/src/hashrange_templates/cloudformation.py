@@ -143,7 +143,7 @@ def _declared(template: Template) -> Iterator[tuple[str, str, Mapping[str, Any],
                 raise at.error(f"{name} {_PROCESSED}")
             continue
         if not isinstance(resource, Mapping) or not isinstance(resource.get("Type"), str):
-            raise at.error(f"this is no resource with a Type: {shown(resource)}")
+            raise at.error(f"this is not a resource with a Type: {shown(resource)}")
         if resource["Type"] in RESOURCES:
             yield name, resource["Type"], resource, at
         elif why := _elsewhere(resource["Type"], resource.get("Properties")):

@@ -210,7 +210,7 @@ REFUSED: Final[list[tuple[tuple[Any, ...], Any, str]]] = [
     ((*PROPERTIES, "KeySchmea"), [], "'KeySchmea' here; did you mean 'KeySchema'"),
     (("Resources", "Table", "TimeToLiveSpecification"), {}, "no property 'TimeToLiveSpecification' here"),
     (("Resources", "Table", "Properties"), [1], "an object, not"),
-    (("Resources", "Table"), 5, "no resource with a Type"),
+    (("Resources", "Table"), 5, "not a resource with a Type"),
     (("Resources", "Simple", "Properties", "PrimaryKey", "Type"), "Text", "not 'Text'"),
     (("Conditions", "Both"), {"Fn::And": [{"Ref": "Names"}, True]}, "a condition is needed here"),
     (("Parameters",), [], "this is an object, not"),

@@ -61,7 +61,7 @@ def open_rocks(
         if text.startswith("Corruption"):
             raise StoreDamaged(
                 f"The store in {directory} is damaged and cannot be opened: {text}. Restore a copy; "
-                f"`hashrange check {directory}` tells all that is wrong, and with --repair accepts the loss."
+                f"`hashrange check {directory}` lists all damage, and with --repair accepts the loss."
             ) from None
         raise StorageError(f"The store in {directory} cannot be opened: {text}") from None
     if not read_only:

@@ -88,7 +88,7 @@ async def create(view: View) -> Response:
         try:
             policy = msgspec.json.decode(sent.policy, type=dict[str, Any])
         except msgspec.DecodeError as error:
-            raise Refused(f"The policy is no document in JSON: {error}.") from None
+            raise Refused(f"The policy is not a JSON document: {error}.") from None
     made = await _work(view, lambda keyring: keyring.create(sent.user, sent.account or None, policy))
     return _with_secret(*made, then="")
 

@@ -94,7 +94,7 @@ def item_of_rows(text: str) -> Item:
     try:
         rows = _ROWS.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise Refused(f"These are no rows of a form: {error}.") from None
+        raise Refused(f"These are not rows of a form: {error}.") from None
     return _members(rows, "")
 
 

@@ -209,8 +209,8 @@ class Replay:
             self._answered = now
         elif answer.is_overdue and self._answered < now - answer.seconds:
             raise Unreachable(
-                f"{self._to.url} has answered none of the requests of the last {answer.seconds:,.0f} s. See "
-                "whether it is an endpoint of DynamoDB, and whether it is well."
+                f"{self._to.url} has answered none of the requests of the last {answer.seconds:,.0f} s. "
+                "Check that the URL is a healthy endpoint of DynamoDB."
             )
 
     def _request(self, entry: Entry) -> Any:

@@ -94,9 +94,9 @@ def _typed(kind: type, tag: str, write: Callable[[Any], Any], read: Callable[[An
     def encode(value: Any) -> Item:
         # (for isinstance a bool is an int and a datetime is a date, but not for readers of the item)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise TypeError(f"{value!r} is a {type(value).__name__}, and no {kind.__name__}")
+            raise TypeError(f"{value!r} is a {type(value).__name__}, not a {kind.__name__}")
         if kind is date and isinstance(value, datetime):
-            raise TypeError(f"{value!r} is a datetime, and no date")
+            raise TypeError(f"{value!r} is a datetime, not a date")
         return {tag: write(value)}
 
     return Codec(encode, lambda attribute: read(attribute[tag]), tag)
@@ -173,7 +173,7 @@ def _optional(annotation: Any, arguments: tuple[Any, ...]) -> Codec:
     members = [argument for argument in arguments if argument is not type(None)]
     if len(members) != 1 or len(arguments) != 2:
         raise TypeError(
-            f"{annotation!r} has several forms, and who reads an item could not tell which: take one"
+            f"{annotation!r} has several forms, which readers of an item could not distinguish: use one"
         )
     inner = codec_of(members[0])
     return Codec(
@@ -264,7 +264,7 @@ def _map(member: Codec) -> Codec:
         if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
             raise TypeError(f"{values!r} is not a dict whose keys are texts")
         if "" in values:
-            raise ValueError(f"{values!r} has an empty key, which DynamoDB takes for no name")
+            raise ValueError(f"{values!r} has an empty key, which is no valid name in DynamoDB")
         return {"M": {key: member.encode(value) for key, value in values.items()}}
 
     def decode(attribute: Mapping[str, Any]) -> Any:

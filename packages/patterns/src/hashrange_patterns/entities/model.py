@@ -286,7 +286,7 @@ def _schema(kind: type[AnyEntity]) -> Schema:
                     f"give a width, as in {{{name}:09}}"
                 )
     if not schema.partition.text or not schema.sort.text:
-        raise ValueError(f"{kind.__name__}: a key is empty: give it a text, if only a constant one")
+        raise ValueError(f"{kind.__name__}: a key is empty: give at least a constant text")
     _check_types_of_key(schema, hints)
     return schema
 
@@ -307,7 +307,7 @@ def _check_types_of_key(schema: Schema, hints: Mapping[str, Any]) -> None:
             )
             raise TypeError(
                 f"{schema.kind.__name__}: its key has the fields ({names}), "
-                f"and the types in the brackets of Entity[…] are others"
+                f"but the types in the brackets of Entity[…] differ"
             )
 
 

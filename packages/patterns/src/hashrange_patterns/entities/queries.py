@@ -91,7 +91,7 @@ def collection_query(
     templates = [_templates(table, kind, index) for kind in kinds]
     partition = templates[0][0]
     if any(other.text != partition.text for other, _ in templates):
-        raise ValueError(f"the classes in {into.__name__} do not lie in one partition")
+        raise ValueError(f"the classes in {into.__name__} are not in one partition")
     if len(values) != len(partition.fields):
         raise TypeError(f"{partition.text!r} takes {', '.join(partition.fields)}: {len(values)} were given")
     values_by_field = _values_by_field(kinds[0], partition.fields, values)

@@ -67,7 +67,7 @@ class Pace:
 
     def __init__(self, units_per_second: float | None) -> None:
         if units_per_second is not None and units_per_second <= 0:
-            raise ValueError(f"{units_per_second} units a second let nothing pass: give more than 0")
+            raise ValueError(f"{units_per_second} units a second allow no request: give more than 0")
         self._rate = units_per_second
         self._free_at = 0.0
         self._lock = threading.Lock()

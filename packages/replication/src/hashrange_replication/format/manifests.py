@@ -57,7 +57,7 @@ def decode_manifest(read: Callable[[int], bytes], key: Key | None) -> Manifest:
     """The manifest in an object. Raises Damaged, and CopyError if the key does not fit."""
     reader = Reader(read, key)
     if reader.header.get("kind") != _KIND:
-        raise Damaged("the object is no manifest of a base")
+        raise Damaged("the object is not the manifest of a base")
     try:
         manifest = msgspec.json.decode(reader.content(), type=Manifest)
     except msgspec.DecodeError as error:

@@ -241,7 +241,7 @@ class Standby:
         if later and not self._is_forced:
             raise CopyError(
                 f"{why}; its base is not there yet. If the primary is dead for certain, promote with "
-                "--force: what that chain has is lost, as nobody can restore it."
+                "--force: what that chain has is lost, because the copy has no base for it."
             )
         return False
 

@@ -151,7 +151,7 @@ class Side:
                 return made
             self.pace.refused()
             self._wait(_FIRST_PAUSE_SECONDS * 2**attempt)
-        raise Unavailable(f"the {self.name}'s table {self.table} is too busy, again and again.")
+        raise Unavailable(f"the {self.name}'s table {self.table} stays too busy.")
 
     @property
     def _alone(self) -> str:

@@ -43,7 +43,7 @@ def read_items(side: Side, table: str, keys: Sequence[Item]) -> list[Item]:
             if not answer["Responses"].get(table):
                 side.pace.refused()
         else:
-            raise Unavailable(f"the {side.name}'s table {table} leaves keys unread, again and again.")
+            raise Unavailable(f"the {side.name}'s table {table} keeps leaving keys unread.")
     return found
 
 

@@ -343,7 +343,7 @@ def check_copied(directory: Path) -> None:
     """Refuse a directory with an unfinished copy. Raises UnfinishedCopy."""
     if (directory / COPYING).exists():
         raise UnfinishedCopy(
-            f"The directory {directory} holds a copy that has not come to its end. Run `hashrange copy` "
+            f"The directory {directory} holds an unfinished copy. Run `hashrange copy` "
             "again with the same two stores, or `hashrange replica restore`: both start again. Or remove the "
             "directory."
         )
