@@ -1,4 +1,4 @@
-"""docs/settings.md lists every option of `hashrange serve` with its variable, its default and its text."""
+"""docs/settings.md lists every option of `hashrange serve` with its default and its text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def row(option: click.Option) -> str:
     if not default and option.default is not None:
         default = f"`{shown_value(option, option.default)}`"
     names = ", ".join(f"`{name}`" for name in option.opts)
-    return f"| {names} | `{option.envvar}` | {default.replace('|', '')} | {text} |"
+    return f"| {names} | {default.replace('|', '')} | {text} |"
 
 
 def test_the_page_lists_every_option_in_its_section() -> None:
@@ -35,3 +35,9 @@ def test_the_page_lists_every_option_in_its_section() -> None:
         if title in found:
             found[title] = re.findall(r"^\| `--.*$", section, re.MULTILINE)
     assert found == wanted
+
+
+def test_a_variable_is_named_as_its_option() -> None:
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name != "help":
+            assert option.envvar == "HASHRANGE_" + option.opts[0].removeprefix("--").replace("-", "_").upper()
