@@ -150,5 +150,9 @@ def test_without_the_library_the_error_names_the_remedy(
     monkeypatch.setattr(graph, "is_installed", lambda: False)
     world.create(index_of())
     world.put(1, [1, 1])
-    with pytest.raises(ValidationException, match="pip install usearch"):
+    with pytest.raises(ValidationException) as caught:
         world.search([1, 1])
+    assert str(caught.value) == (
+        "SearchVectors needs usearch because vector_exact_max is set, and usearch is not installed where this "
+        "database runs. Install it with: pip install usearch"
+    )
