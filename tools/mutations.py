@@ -13,6 +13,7 @@ printed at the end, and written to build/mutations/survivors.txt; docs/decisions
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import os
 import random
@@ -89,6 +90,16 @@ def sample(number: int, seed: int) -> list[Mutant]:
     return found
 
 
+def is_in_function(mutant: Mutant) -> bool:
+    """Whether the changed line is in the body of a function."""
+    tree = ast.parse((ROOT / mutant.path).read_text(encoding="utf-8"))
+    return any(
+        node.body[0].lineno <= mutant.line <= (node.end_lineno or 0)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
 class Tests:
     """Which tests run which line; `commonness` is how many files a test runs something of."""
 
@@ -105,8 +116,9 @@ class Tests:
             " JOIN file ON file.id = file_id WHERE path = ? AND context != ''",
             (str(ROOT / mutant.path),),
         ).fetchall()
+        # (what runs only while a module is imported, such as a constant, is in the lines of one test at most)
+        lines = range(mutant.line, max(mutant.line - 4, 0), -1) if is_in_function(mutant) else range(0)
         # (the first line of a statement stands for the others)
-        lines = range(mutant.line, max(mutant.line - 4, 0), -1)
         exact = next(filter(None, ([r for r in rows if num_in_numbits(line, r[2])] for line in lines)), rows)
         ordered = sorted(exact, key=lambda row: (self._commonness[row[0]], row[1]))
         return list(dict.fromkeys(context.rpartition("|")[0] for _, context, _ in ordered))
@@ -182,7 +194,6 @@ def judge(mutants: list[Mutant], workers: int) -> list[Mutant]:
 
     def one(mutant: Mutant) -> tuple[Mutant, bool, float]:
         tree, begun = trees.get(), monotonic()
-        # (what runs only while modules are imported, such as a constant, is in no test's lines)
         judges = [test for test in tests.of(mutant) if test in known] or list(known)
         try:
             return mutant, survives(tree, mutant, judges), monotonic() - begun

@@ -13,10 +13,12 @@ from hashrange.database import Database, Settings
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.storage.api import Transaction
 from hashrange.storage.memory import MemoryEngine
+from hashrange.tables import spaces
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.definitions.table import encode as encode_definition
 from hashrange.tables.inspection import check, mending
+from hashrange.tables.inspection.owners import owners
 from hashrange.tables.inspection.problems import Problem
 from hashrange.tables.items import records
 from hashrange.tables.spaces import BACKFILL_SPACE, CATALOG_SPACE, FIRST_TABLE_SPACE
@@ -421,3 +423,31 @@ def test_an_index_that_was_being_filled_is_filled_from_the_beginning_by_a_repair
     assert (filled.status, filled.backfilling) == ("ACTIVE", False)
     assert engine.read(lambda reader: reader.totals(filled.space)) == totals
     assert problems(engine) == []
+
+
+def test_each_space_has_an_owner_that_check_can_name(engine: MemoryEngine) -> None:
+    named = dict(engine.read(owners))
+    fixed = {name: space for name, space in vars(spaces).items() if name.endswith("_SPACE")}
+    del fixed["FIRST_TABLE_SPACE"]
+    assert {name.removesuffix("_SPACE"): named.pop(space) for name, space in fixed.items()} == {
+        "CATALOG": "the catalog",
+        "TOKEN": "the tokens of transactions",
+        "LAG": "the changes that wait for lagging indexes",
+        "BACKFILL": "the progress of index builds",
+        "HOLD": "the holds on items",
+        "IMPORT": "the imports",
+        "EXPORT": "the exports",
+        "BACKUP": "the backups",
+        "BULK": "the bulk operations",
+        "SERVER": "the servers that share the background work",
+        "CONSOLE": "what the users of the console saved",
+        "DELIVERY": "the progress of deliveries to Kinesis",
+        "ACCESS": "the access keys",
+    }
+    assert sorted(named.values()) == [
+        "index global of everything",
+        "index local of everything",
+        "table everything",
+        "the expiry queue of everything",
+        "the sizes of item collections of everything",
+    ]
