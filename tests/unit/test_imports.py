@@ -24,7 +24,8 @@ from hashrange.errors import (
 from hashrange.interchange import compression as compressions
 from hashrange.limits import IMPORTS_MAX
 from hashrange.tables.inspection.check import check
-from hashrange.tables.jobs.imports import import_records, import_runner
+from hashrange.tables.jobs.imports import import_runner
+from hashrange.tables.jobs.imports.import_records import IMPORTS
 from importing import BUCKET, COMPRESS, DAY, World, encoded, item_of, request
 
 INVALID_ITEMS = (
@@ -360,7 +361,7 @@ def test_a_folder_that_may_not_be_read(world: World) -> None:
 def test_a_job_is_stored_and_found(world: World) -> None:
     arn = world.begin(ClientToken="t")
     id_ = arn.rpartition("/")[2]
-    job = world.database.engine.read(lambda reader: import_records.find(reader, "", id_))
+    job = world.database.engine.read(lambda reader: IMPORTS.find(reader, "", id_))
     assert job is not None
     assert orjson.loads(orjson.dumps(job.request)) == request("music")
 

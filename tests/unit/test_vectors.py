@@ -21,7 +21,7 @@ from doses import examples
 from hashrange import pace
 from hashrange.errors import ServiceError, ValidationException
 from hashrange.expressions.search_conditions import EVERYTHING
-from hashrange.operations.vectors.search_vectors import _NO_FLOATS, _numbers
+from hashrange.operations.vectors import _NO_FLOATS, _numbers
 from hashrange.settings import ALL_VECTORS
 from hashrange.storage.api import Engine, Reader
 from hashrange.storage.embedded import EmbeddedEngine

@@ -19,7 +19,7 @@
     context           the context of a call, and the entries of the registry
     targets           the tables, indexes and items that a request names
     throttling        the errors of throttled requests
-    job_pages         pages of exports, imports and bulk operations
+    jobs              what exports, imports and bulk operations share
     parameters        the parameters that reads and writes share
     travel            reads the past of tables, and restores old states of items
 
@@ -89,11 +89,11 @@ def load() -> None:
         late.load()
 
 
-export_filter: Final = _Late("exports.filters", "compiled")
-"""The filter of an export, for the background work that writes it: `exports.filters.compiled`."""
+export_filter: Final = _Late("exports", "compiled_filter")
+"""The filter of an export, for the background work that writes it: `exports.compiled_filter`."""
 
-bulk_put: Final = _Late("bulk.rows", "put")
-"""The write of a row of a bulk operation, for the background work: `bulk.rows.put`."""
+bulk_put: Final = _Late("bulk", "put")
+"""The write of a row of a bulk operation, for the background work: `bulk.put`."""
 
 
 REGISTRY: Final[dict[str, Operation]] = {
@@ -105,7 +105,7 @@ REGISTRY: Final[dict[str, Operation]] = {
     ),
     "BatchGetItem": _operation("reads.batch_get_item", consumes=True),
     "BatchWriteItem": _operation("writes.batch_write_item", writes=True, consumes=True),
-    "CancelBulkOperation": _operation("bulk.cancel_bulk_operation", writes=True),
+    "CancelBulkOperation": _operation("bulk", "prepare_cancel", writes=True),
     "CreateBackup": _operation("backups.create_backup", writes=True),
     "CreateGlobalTable": _operation("replicas.legacy_global_tables", "prepare_create"),
     "CreateTable": _operation("tables.create_table", writes=True),
@@ -114,16 +114,16 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DeleteResourcePolicy": _operation("policies.resource_policies", "prepare_delete", writes=True),
     "DeleteTable": _operation("tables.delete_table", writes=True),
     "DescribeBackup": _operation("backups.backup_description", "prepare_describe"),
-    "DescribeBulkOperation": _operation("bulk.bulk_description", "prepare_describe"),
+    "DescribeBulkOperation": _operation("bulk", "prepare_describe"),
     "DescribeContinuousBackups": _operation("backups.continuous_backups", "prepare_describe"),
-    "DescribeContributorInsights": _operation("insights.contributor_insights", "prepare_describe"),
+    "DescribeContributorInsights": _operation("insights", "prepare_describe"),
     "DescribeEndpoints": _operation("describe_service", "prepare_endpoints"),
-    "DescribeExport": _operation("exports.export_description", "prepare_describe"),
+    "DescribeExport": _operation("exports", "prepare_describe"),
     "DescribeGlobalTable": _operation("replicas.legacy_global_tables", "prepare_describe"),
     "DescribeGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
-    "DescribeImport": _operation("imports.import_description", "prepare_describe"),
+    "DescribeImport": _operation("imports", "prepare_describe"),
     "DescribeKinesisStreamingDestination": _operation(
-        "destinations.kinesis_destinations", "prepare_describe"
+        "destinations", "prepare_describe"
     ),
     "DescribeLimits": _operation("describe_service", "prepare_limits"),
     "DescribeStream": _operation("streams.describe_stream"),
@@ -131,10 +131,10 @@ REGISTRY: Final[dict[str, Operation]] = {
     "DescribeTableReplicaAutoScaling": _operation("replicas.replica_auto_scaling", "prepare_describe"),
     "DescribeTimeToLive": _operation("tables.time_to_live", "prepare_describe"),
     "DisableKinesisStreamingDestination": _operation(
-        "destinations.kinesis_destinations", "prepare_disable", writes=True
+        "destinations", "prepare_disable", writes=True
     ),
     "EnableKinesisStreamingDestination": _operation(
-        "destinations.kinesis_destinations", "prepare_enable", writes=True
+        "destinations", "prepare_enable", writes=True
     ),
     "ExecuteStatement": _operation(
         "statements.execute_statement",
@@ -148,18 +148,18 @@ REGISTRY: Final[dict[str, Operation]] = {
         consumes=True,
         reads_only="reads_only",
     ),
-    "ExportTableToPointInTime": _operation("exports.export_table", writes=True),
+    "ExportTableToPointInTime": _operation("exports", writes=True),
     "GetItem": _operation("reads.get_item", consumes=True),
     "GetRecords": _operation("streams.get_records", consumes=True),
     "GetResourcePolicy": _operation("policies.resource_policies", "prepare_get"),
     "GetShardIterator": _operation("streams.get_shard_iterator"),
-    "ImportTable": _operation("imports.import_table", writes=True),
-    "ListContributorInsights": _operation("insights.contributor_insights", "prepare_list"),
-    "ListExports": _operation("exports.export_description", "prepare_list"),
+    "ImportTable": _operation("imports", writes=True),
+    "ListContributorInsights": _operation("insights", "prepare_list"),
+    "ListExports": _operation("exports", "prepare_list"),
     "ListBackups": _operation("backups.list_backups"),
-    "ListBulkOperations": _operation("bulk.bulk_description", "prepare_list"),
+    "ListBulkOperations": _operation("bulk", "prepare_list"),
     "ListGlobalTables": _operation("replicas.legacy_global_tables", "prepare_list"),
-    "ListImports": _operation("imports.import_description", "prepare_list"),
+    "ListImports": _operation("imports", "prepare_list"),
     "ListStreams": _operation("streams.list_streams"),
     "ListTables": _operation("tables.list_tables"),
     "ListTagsOfResource": _operation("tables.tags", "prepare_list"),
@@ -169,21 +169,21 @@ REGISTRY: Final[dict[str, Operation]] = {
     "RestoreTableFromBackup": _operation("backups.restore_from_backup", writes=True),
     "RestoreTableToPointInTime": _operation("backups.restore_to_point_in_time", writes=True),
     "Scan": _operation("reads.scan", consumes=True),
-    "SearchVectors": _operation("vectors.search_vectors", consumes=True),
-    "StartBulkPutItems": _operation("bulk.start_bulk_put_items", writes=True),
+    "SearchVectors": _operation("vectors", consumes=True),
+    "StartBulkPutItems": _operation("bulk", writes=True),
     "TagResource": _operation("tables.tags", "prepare_tag", writes=True),
     "TransactGetItems": _operation("reads.transact_get_items", consumes=True),
     "TransactWriteItems": _operation("writes.transact_write_items", writes=True, consumes=True),
     "UntagResource": _operation("tables.tags", "prepare_untag", writes=True),
     "UpdateContinuousBackups": _operation("backups.continuous_backups", "prepare_update", writes=True),
     "UpdateContributorInsights": _operation(
-        "insights.contributor_insights", "prepare_update", writes=True
+        "insights", "prepare_update", writes=True
     ),
     "UpdateGlobalTable": _operation("replicas.legacy_global_tables", "prepare_update"),
     "UpdateGlobalTableSettings": _operation("replicas.legacy_global_tables", "prepare_settings"),
     "UpdateItem": _operation("writes.update_item", writes=True, consumes=True),
     "UpdateKinesisStreamingDestination": _operation(
-        "destinations.kinesis_destinations", "prepare_update", writes=True
+        "destinations", "prepare_update", writes=True
     ),
     "UpdateTable": _operation("tables.update_table", writes=True),
     "UpdateTableReplicaAutoScaling": _operation(

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from hashrange.errors import ResourceNotFoundException, TableNotFoundException, ValidationException
-from hashrange.operations.backups import backup_description, names
+from hashrange.operations import jobs
+from hashrange.operations.backups import backup_description
 from hashrange.operations.context import Answer, Context, Request, WriteBody, table_name
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
@@ -34,7 +35,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
     name = table_name(request["TableName"], context.scope)
     if not context.settings.backup_dir:
         raise ValidationException(_NO_DIRECTORY)
-    id_, now, caller = names.new_id(context), context.now, context.caller
+    id_, now, caller = jobs.new_id(context), context.now, context.caller
 
     def body(txn: Transaction) -> Answer:
         table = _open(txn, name, context)

@@ -11,7 +11,7 @@ import re
 from typing import Final, NamedTuple
 
 from hashrange.errors import AccessDeniedException, BackupNotFoundException, ValidationException
-from hashrange.operations.context import Caller, Context
+from hashrange.operations.context import Caller
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions import dropped
 from hashrange.tables.definitions.dropped import Dropped
@@ -70,11 +70,6 @@ def find(reader: Reader, name: Name, scope: str) -> Backup | Dropped:
 def not_found(name: Name) -> BackupNotFoundException:
     """The error for a backup that does not exist."""
     return BackupNotFoundException(f"Backup not found: {name.arn}")
-
-
-def new_id(context: Context) -> str:
-    """The id of a new backup."""
-    return f"{int(context.now * _MILLIS):014}-{context.new_id()[:8]}"
 
 
 def system_id(deleted: Dropped) -> str:

@@ -69,8 +69,8 @@ def stamp_of(
     span = window(table, hold, now, settings)
     if not int(span.earliest) <= moment <= span.latest:
         raise InvalidRestoreTimeException(
-            f"RestoreDateTime '{_shown(moment)}' must be within EarliestRestorableDateTime "
-            f"'{_shown(span.earliest)}' and LatestRestorableDateTime '{_shown(span.latest)}'"
+            f"RestoreDateTime '{shown(moment)}' must be within EarliestRestorableDateTime "
+            f"'{shown(span.earliest)}' and LatestRestorableDateTime '{shown(span.latest)}'"
         )
     if stamp_at(moment) >= stamp_at(now):
         return txn.stamp(stamp_at(now))
@@ -84,7 +84,8 @@ def _settled(txn: Transaction, stamp: int) -> int:
     return stamp
 
 
-def _shown(moment: float) -> str:
+def shown(moment: float) -> str:
+    """A moment of a request in the texts of errors."""
     try:
         return datetime.fromtimestamp(int(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (ValueError, OverflowError, OSError):

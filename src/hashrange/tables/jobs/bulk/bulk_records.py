@@ -4,18 +4,14 @@
     ("bulk-report", id, number)      → a row that was not written, in the report's form, until it is reported
     ("bulk-token", digest of token)  → the id of the last operation with the token
 
-An id begins with the time of its request, so that the jobs of a scope lie in the order of their times. Jobs
-are kept for 90 days after their end.
+Jobs are kept for 90 days after their end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, Literal
 
-import msgspec
-
-from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.api import Reader
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.jobs.job_records import UNDER_WAY, Job, JobRecords
 from hashrange.tables.jobs.objects import ObjectPosition
@@ -83,30 +79,9 @@ class BulkPut(Job, frozen=True, kw_only=True):
         return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.table_name}/bulk-operation/{self.id}"
 
 
-RECORDS: Final = JobRecords(BULK_SPACE, BulkPut, job=BULK_JOBS, part=b"bulk-report", token=b"bulk-token")
-find = RECORDS.find
-save = RECORDS.save
-newest_first = RECORDS.newest_first
-every = RECORDS.every
-by_token = RECORDS.by_token
-keep_token = RECORDS.keep_token
-
-
-def tell(txn: Transaction, job: BulkPut, number: int, line: bytes) -> None:
-    """Store a line of the report, as number `number`."""
-    RECORDS.keep_part(txn, job, number, msgspec.Raw(line))
-
-
-def waiting(reader: Reader, job: BulkPut, first: int) -> Iterator[bytes]:
-    """The lines that wait for the report, from number `first` on."""
-    return RECORDS.parts(reader, job, first)
-
-
-def forget_waiting(txn: Transaction, job: BulkPut, until: int) -> None:
-    """Remove the lines before number `until`."""
-    RECORDS.forget_parts(txn, job, until)
+BULK_PUTS: Final = JobRecords(BULK_SPACE, BulkPut, job=BULK_JOBS, part=b"bulk-report", token=b"bulk-token")
 
 
 def writes_to(reader: Reader, table: Table) -> bool:
     """Whether a bulk operation on this table is in progress."""
-    return any(job.table_id == table.id and job.status in UNDER_WAY for job in every(reader))
+    return any(job.table_id == table.id and job.status in UNDER_WAY for job in BULK_PUTS.every(reader))

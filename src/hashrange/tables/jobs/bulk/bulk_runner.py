@@ -27,8 +27,8 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.items import indexes, keys, records
 from hashrange.tables.items.item_change import ItemChange, Occasion
-from hashrange.tables.jobs.bulk import bulk_records, reports
-from hashrange.tables.jobs.bulk.bulk_records import BulkPut
+from hashrange.tables.jobs.bulk import reports
+from hashrange.tables.jobs.bulk.bulk_records import BULK_PUTS, BulkPut
 from hashrange.tables.jobs.job_records import Status
 from hashrange.tables.jobs.objects import Fault, Input, Reading, Taken
 from hashrange.tables.jobs.transfers import TransferRunner
@@ -54,7 +54,7 @@ class Runner(TransferRunner[BulkPut, Reading]):
     """Does the work of bulk operations, and keeps the objects open that are being read."""
 
     def __init__(self, engine: Engine, settings: Settings, put_of: PutOf) -> None:
-        super().__init__(engine, settings, "bulk operation", bulk_records.RECORDS)
+        super().__init__(engine, settings, "bulk operation", BULK_PUTS)
         self._put_of = put_of
 
     def _progress(self, job: BulkPut, bite: Bite) -> bool:
@@ -89,7 +89,7 @@ class Runner(TransferRunner[BulkPut, Reading]):
         def begun(txn: Transaction) -> bool:
             current = self._under_way(txn, job.scope, job.id)
             if current is not None:
-                bulk_records.save(txn, msgspec.structs.replace(current, total_bytes=total))
+                BULK_PUTS.save(txn, msgspec.structs.replace(current, total_bytes=total))
             return current is not None
 
         return bite.write(self._engine, begun)
@@ -124,7 +124,7 @@ class Runner(TransferRunner[BulkPut, Reading]):
         if job.reports("ERROR"):
             lines += [reports.error(job, fault) for fault in faults]
         for number, line in enumerate(lines, job.reported):
-            bulk_records.tell(txn, job, number, orjson.dumps(line))
+            BULK_PUTS.keep_part(txn, job, number, msgspec.Raw(orjson.dumps(line)))
         done = msgspec.structs.replace(
             job,
             place=rows.after,
@@ -137,7 +137,7 @@ class Runner(TransferRunner[BulkPut, Reading]):
             reported=job.reported + len(lines),
             usage=usage,
         )
-        bulk_records.save(txn, done)
+        BULK_PUTS.save(txn, done)
 
     def _report(self, buckets: Buckets, layout: Layout, job: BulkPut, bite: Bite) -> bool:
         """Write an object of the report, with the lines that are stored."""
@@ -156,8 +156,8 @@ class Runner(TransferRunner[BulkPut, Reading]):
             if current is None or current.told != job.told:
                 return current is not None
             objects = (*current.objects, tuple(written[0]))
-            bulk_records.forget_waiting(txn, job, job.reported)
-            bulk_records.save(txn, msgspec.structs.replace(current, told=job.reported, objects=objects))
+            BULK_PUTS.forget_parts(txn, job, job.reported)
+            BULK_PUTS.save(txn, msgspec.structs.replace(current, told=job.reported, objects=objects))
             return True
 
         return bite.write(self._engine, reported)
@@ -180,7 +180,7 @@ class Runner(TransferRunner[BulkPut, Reading]):
             self._end(txn, current, now, status, *(_CANCELLED if status == "CANCELLED" else (None, None)))
 
     def _settle(self, txn: Transaction, job: BulkPut, now: float) -> BulkPut:
-        bulk_records.forget_waiting(txn, job, job.reported)  # the lines of an operation that failed
+        BULK_PUTS.forget_parts(txn, job, job.reported)  # the lines of an operation that failed
         return job
 
     def _counts(self, job: BulkPut) -> dict[str, int]:
@@ -198,7 +198,7 @@ def _table_of(reader: Reader, job: BulkPut) -> Table | None:
 
 
 def _lines(reader: Reader, job: BulkPut, first: int, until: int) -> list[bytes]:
-    return list(islice(bulk_records.waiting(reader, job, first), until - first))
+    return list(islice(BULK_PUTS.parts(reader, job, first), until - first))
 
 
 def _add(usage: dict[str, int], change: ItemChange) -> None:

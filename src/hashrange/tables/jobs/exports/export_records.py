@@ -4,18 +4,13 @@
     ("export-object", scope / id / number)   → a data object that was written
     ("export-token", digest of the token)    → the id of the last export with the token
 
-An id begins with the time of its request, so that the jobs of a scope lie in the order of their times. Jobs
-are kept for 90 days after their end.
+Jobs are kept for 90 days after their end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, Literal
 
-import msgspec
-
-from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.jobs.job_records import Job, JobRecords
 from hashrange.tables.spaces import EXPORT_JOBS, EXPORT_SPACE
 
@@ -69,43 +64,13 @@ class Export(Job, frozen=True, kw_only=True):
     @property
     def bucket(self) -> str:
         """The bucket of the export."""
-        bucket: str = self.request["S3Bucket"]
-        return bucket
+        return str(self.request["S3Bucket"])
 
     def arn(self, region: str, account_id: str) -> str:
         """The ARN of the export for a caller in this region and account."""
         return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.table_name}/export/{self.id}"
 
 
-class Written(msgspec.Struct, frozen=True, array_like=True):
-    """A data object that was written."""
-
-    items: int
-    md5: str
-    etag: str
-    key: str
-
-
-RECORDS: Final = JobRecords(
+EXPORTS: Final = JobRecords(
     EXPORT_SPACE, Export, job=EXPORT_JOBS, part=b"export-object", token=b"export-token"
 )
-find = RECORDS.find
-save = RECORDS.save
-newest_first = RECORDS.newest_first
-every = RECORDS.every
-damaged = RECORDS.damaged
-forget = RECORDS.forget
-by_token = RECORDS.by_token
-keep_token = RECORDS.keep_token
-
-_DECODE_WRITTEN: Final = msgspec.json.Decoder(Written)
-
-
-def keep_written(txn: Transaction, job: Export, number: int, written: Written) -> None:
-    """Store that data object number `number` was written."""
-    RECORDS.keep_part(txn, job, number, written)
-
-
-def written(reader: Reader, job: Export) -> Iterator[Written]:
-    """The data objects that were written, in their order."""
-    return map(_DECODE_WRITTEN.decode, RECORDS.parts(reader, job))

@@ -33,8 +33,7 @@ from hashrange.tables.history import sources
 from hashrange.tables.history.past import Past
 from hashrange.tables.history.versions import changed
 from hashrange.tables.items import records
-from hashrange.tables.jobs.exports import export_records
-from hashrange.tables.jobs.exports.export_records import Export, Written
+from hashrange.tables.jobs.exports.export_records import EXPORTS, Export
 from hashrange.tables.jobs.transfers import TransferRunner
 from hashrange.values import Item
 
@@ -70,7 +69,7 @@ class Runner(TransferRunner[Export, "_Writing"]):
     """Does the work of exports, and keeps the objects open that are being written."""
 
     def __init__(self, engine: Engine, settings: Settings, compile_filter: Compile) -> None:
-        super().__init__(engine, settings, "export", export_records.RECORDS)
+        super().__init__(engine, settings, "export", EXPORTS)
         self._compile = compile_filter
 
     def _progress(self, job: Export, bite: Bite) -> bool:
@@ -82,8 +81,8 @@ class Runner(TransferRunner[Export, "_Writing"]):
             exports.write_started(buckets, job.bucket, layout)
             return bite.write(engine, partial(self._begin, scope=job.scope, id_=job.id))
         if job.is_read:
-            objects = engine.read(lambda reader: list(export_records.written(reader, job)))
-            entries = (DataObject(*msgspec.structs.astuple(entry)) for entry in objects)
+            objects = engine.read(lambda reader: list(EXPORTS.parts(reader, job)))
+            entries = (msgspec.json.decode(entry, type=DataObject) for entry in objects)
             exports.write_manifests(buckets, job.bucket, layout, entries, _summary(job, layout, now))
             bite.write(engine, partial(self._complete, scope=job.scope, id_=job.id, now=now))
             return False
@@ -121,7 +120,7 @@ class Runner(TransferRunner[Export, "_Writing"]):
         job = self._under_way(txn, scope, id_)
         if job is None:
             return False
-        export_records.save(txn, msgspec.structs.replace(job, begun=True))
+        EXPORTS.save(txn, msgspec.structs.replace(job, begun=True))
         return True
 
     def _written(
@@ -131,9 +130,9 @@ class Runner(TransferRunner[Export, "_Writing"]):
         current = self._under_way(txn, job.scope, job.id)
         if current is None or current.objects != job.objects:
             return False
-        export_records.keep_written(txn, job, job.objects, Written(*written))
+        EXPORTS.keep_part(txn, job, job.objects, written)
         partition, sort = writing.place
-        export_records.save(
+        EXPORTS.save(
             txn,
             msgspec.structs.replace(
                 current,

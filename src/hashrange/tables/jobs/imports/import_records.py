@@ -4,8 +4,7 @@
     ("import-error", id, number)       → an error of an item, as JSON
     ("import-token", digest of token)  → the id of the last import with the token
 
-An id begins with the time of its request, so that the jobs of a scope lie in the order of their times. Jobs
-are kept for 90 days after their end.
+Jobs are kept for 90 days after their end.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.api import Reader
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.jobs.job_records import Job, JobRecords
 from hashrange.tables.jobs.objects import ObjectPosition
@@ -35,14 +34,12 @@ class Import(Job, frozen=True, kw_only=True):
     @property
     def bucket(self) -> str:
         """The bucket that is read."""
-        bucket: str = self.request["S3BucketSource"]["S3Bucket"]
-        return bucket
+        return str(self.request["S3BucketSource"]["S3Bucket"])
 
     @property
     def prefix(self) -> str:
         """The beginning of the keys of the objects that are read."""
-        prefix: str = self.request["S3BucketSource"].get("S3KeyPrefix") or ""
-        return prefix
+        return self.request["S3BucketSource"].get("S3KeyPrefix") or ""
 
     @property
     def format(self) -> Literal["DYNAMODB_JSON", "ION", "CSV"]:
@@ -60,27 +57,14 @@ class Import(Job, frozen=True, kw_only=True):
         return f"arn:aws:dynamodb:{region}:{account_id}:table/{self.table_name}/import/{self.id}"
 
 
-RECORDS: Final = JobRecords(
+IMPORTS: Final = JobRecords(
     IMPORT_SPACE, Import, job=IMPORT_JOBS, part=b"import-error", token=b"import-token"
 )
-find = RECORDS.find
-save = RECORDS.save
-newest_first = RECORDS.newest_first
-every = RECORDS.every
-damaged = RECORDS.damaged
-forget = RECORDS.forget
-by_token = RECORDS.by_token
-keep_token = RECORDS.keep_token
 
 
 def is_stalled(reader: Reader, table: Table) -> bool:
     """Whether an import fills this table and cannot go on, because its bucket cannot be reached."""
-    return any(job.table_id == table.id and job.stalled for job in newest_first(reader, table.scope))
-
-
-def keep_error(txn: Transaction, job: Import, number: int, error: dict[str, Any]) -> None:
-    """Store an error of an item, as number `number` of the import."""
-    RECORDS.keep_part(txn, job, number, error)
+    return any(job.table_id == table.id and job.stalled for job in IMPORTS.newest_first(reader, table.scope))
 
 
 def errors_of(
@@ -92,7 +76,7 @@ def errors_of(
     `arn` is the ARN of the import, or its id.
     """
     id_ = arn.rpartition("/")[2]
-    job = next((job for job in every(reader) if job.id == id_), None)
+    job = next((job for job in IMPORTS.every(reader) if job.id == id_), None)
     if job is None:
         return []
-    return [msgspec.json.decode(error) for error in islice(RECORDS.parts(reader, job, first), errors_max)]
+    return [msgspec.json.decode(error) for error in islice(IMPORTS.parts(reader, job, first), errors_max)]

@@ -27,8 +27,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import UNTIL_FILLED, Table
 from hashrange.tables.items import keys, records
 from hashrange.tables.items.item_change import Occasion
-from hashrange.tables.jobs.imports import import_records
-from hashrange.tables.jobs.imports.import_records import Import
+from hashrange.tables.jobs.imports.import_records import IMPORTS, Import
 from hashrange.tables.jobs.objects import Fault, Input, Reading, Taken
 from hashrange.tables.jobs.transfers import TransferRunner
 from hashrange.tables.writes import read_modify_write
@@ -54,7 +53,7 @@ class Runner(TransferRunner[Import, Reading]):
     """Does the work of imports, and keeps the objects open that are being read."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
-        super().__init__(engine, settings, "import", import_records.RECORDS)
+        super().__init__(engine, settings, "import", IMPORTS)
 
     def _progress(self, job: Import, bite: Bite) -> bool:
         engine, now = self._engine, bite.occasion.now
@@ -100,7 +99,7 @@ class Runner(TransferRunner[Import, Reading]):
             creating_until=UNTIL_FILLED,
         )
         catalog.save(txn, table)
-        import_records.save(txn, msgspec.structs.replace(job, table=None))
+        IMPORTS.save(txn, msgspec.structs.replace(job, table=None))
         return True
 
     def _write(self, txn: Transaction, scope: str, id_: str, rows: Taken, occasion: Occasion) -> bool:
@@ -132,7 +131,7 @@ class Runner(TransferRunner[Import, Reading]):
             stalled=False,
         )
         if not rows.is_end:
-            import_records.save(txn, job)
+            IMPORTS.save(txn, job)
         elif job.errors:
             self._end(txn, job, occasion.now, "FAILED", "ItemValidationError", _INVALID_ITEMS)
         else:
@@ -204,7 +203,7 @@ def _keep(txn: Transaction, job: Import, faults: list[Fault]) -> None:
     for number, fault in enumerate(faults, job.errors):
         if number >= ERRORS_KEPT_MAX:
             return
-        import_records.keep_error(txn, job, number, shown(job, fault))
+        IMPORTS.keep_part(txn, job, number, shown(job, fault))
         if number < _ERRORS_LOGGED_MAX:
             fields = {"import": job.id, "object": fault.key, "item": fault.row, "error": fault.message}
             _log.warning("an item was not imported", extra={"fields": fields})
