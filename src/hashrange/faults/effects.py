@@ -29,10 +29,8 @@ from hashrange.errors import (
     TrimmedDataAccessException,
 )
 from hashrange.faults.fates import Fate
-from hashrange.operations import REGISTRY, throttling
+from hashrange.operations import REGISTRY, streams, throttling
 from hashrange.operations.context import Caller, Request
-from hashrange.operations.streams import iterators
-from hashrange.operations.streams.stream_requests import TRIMMED
 from hashrange.operations.targets import Target
 from hashrange.operations.throttling import EXCEPTIONS, LIMITS, Reason
 from hashrange.tables.writes.holds import CONFLICT
@@ -297,10 +295,10 @@ class ExpireIterator:
 
     def meet(self, incident: Met) -> Fate:
         try:
-            _, position = iterators.parse(incident.request["ShardIterator"], incident.now)
+            _, position = streams.parse_iterator(incident.request["ShardIterator"], incident.now)
         except ExpiredIteratorException as error:
             return Fate(error)
-        return Fate(iterators.expired(position, incident.now))
+        return Fate(streams.expired(position, incident.now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +311,7 @@ class Trim:
         return operation in ("GetRecords", "GetShardIterator")
 
     def meet(self, incident: Met) -> Fate:
-        return Fate(TrimmedDataAccessException(TRIMMED))
+        return Fate(TrimmedDataAccessException(streams.TRIMMED))
 
 
 EFFECTS: Final[dict[str, type[Effect]]] = {

@@ -11,9 +11,10 @@ from hashrange.settings import Settings, waves
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.items.capacity import Bill
 
-_TABLE_ARN = re.compile(
+TABLE_ARN: Final = re.compile(
     r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/([a-zA-Z0-9_.-]{3,255})"
 ).fullmatch
+"""Matches the ARN of a table: region, account and name."""
 
 _SHARED = "*"
 
@@ -178,7 +179,7 @@ def table_name(given: str, scope: str) -> str:
     """
     if not given.startswith("arn:"):
         return given
-    parsed = _TABLE_ARN(given)
+    parsed = TABLE_ARN(given)
     invalid = ValidationException(f"Invalid TableArn: Invalid ResourceArn provided as input {given}")
     if parsed is None:
         raise invalid

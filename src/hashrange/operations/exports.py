@@ -10,7 +10,6 @@ messages ack-api-quirks of October 2026, DDB-EXPORT-001 to 026.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +35,7 @@ from hashrange.limits import (
 from hashrange.operations import jobs, parameters
 from hashrange.operations.backups import recovery
 from hashrange.operations.context import (
+    TABLE_ARN,
     Answer,
     Caller,
     Context,
@@ -54,10 +54,6 @@ from hashrange.tables.history import recording
 from hashrange.tables.jobs.exports.export_records import EXPORTS, Export
 from hashrange.tables.jobs.exports.export_runner import billed
 from hashrange.values import Item
-
-_ARN: Final = re.compile(
-    r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):([0-9]*):table/([a-zA-Z0-9_.-]{3,255})"
-).fullmatch
 
 _CONFLICT: Final = "Export conflict: Duplicate request detected with conflicting parameters"
 # [assumed] the words
@@ -129,7 +125,7 @@ def prepare(request: Request, context: Context) -> WriteBody:
 
 
 def _name_in(arn: str, context: Context) -> str:
-    match = _ARN(arn)
+    match = TABLE_ARN(arn)
     if match is None:
         if arn.startswith("arn:"):
             raise ValidationException("Invalid Request: Table ARN is invalid.")

@@ -1,9 +1,9 @@
-"""DescribeBackup: a backup as answers show it, and a table as a backup stores it.
+"""A backup as answers show it, and a table as a backup stores it.
 
 A backup stores its table in the API's own form. So the manifest of a backup can be read without this program,
 and a restore checks the table as a CreateTable is checked.
 
-Source: API reference, DescribeBackup, BackupDescription; ack-api-quirks DDB-BACKUP-004, 006, 009, 012, 015,
+Source: API reference, BackupDescription; ack-api-quirks DDB-BACKUP-004, 006, 009, 012, 015,
 021.
 """
 
@@ -15,7 +15,7 @@ import msgspec
 
 from hashrange import shapes
 from hashrange.operations.backups import names
-from hashrange.operations.context import Answer, Caller, Context, ReadBody, Request, table_arn
+from hashrange.operations.context import Caller, Context, table_arn
 from hashrange.operations.tables import create_table, table_description
 from hashrange.storage.api import Reader
 from hashrange.tables.definitions.dropped import Dropped
@@ -29,17 +29,6 @@ _VECTOR: Final = (
     *("IndexName", "VectorAttribute", "SearchSchema", "Projection"),
     *("Dimensions", "DistanceFunction"),
 )
-
-
-def prepare_describe(request: Request, context: Context) -> ReadBody:
-    """The body of a DescribeBackup."""
-    name = names.parse(request["BackupArn"], context.caller)
-
-    def body(reader: Reader) -> Answer:
-        backup = names.find(reader, name, context.scope)
-        return {"BackupDescription": describe(reader, backup, name, context)}
-
-    return body
 
 
 def kept(reader: Reader, table: Table, caller: Caller, now: float) -> dict[str, Any]:
@@ -73,9 +62,7 @@ def kept(reader: Reader, table: Table, caller: Caller, now: float) -> dict[str, 
         features["StreamDescription"] = shown["StreamSpecification"]
     if table.ttl is not None:
         status = "ENABLED" if table.ttl.built else "ENABLING"
-        features["TimeToLiveDescription"] = {
-            "TimeToLiveStatus": status, "AttributeName": table.ttl.attribute
-        }
+        features["TimeToLiveDescription"] = {"TimeToLiveStatus": status, "AttributeName": table.ttl.attribute}
     encryption = shown.get("SSEDescription", {})
     if "KMSMasterKeyArn" in encryption:
         # Without the state of a change in progress, because a restored table has this encryption.

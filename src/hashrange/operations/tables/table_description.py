@@ -1,12 +1,14 @@
-"""DescribeTable, and the description of a table in the answers of other operations.
+"""DescribeTable, ListTables, and the description of a table in the answers of other operations.
 
-Source: API reference, DescribeTable, TableDescription.
+Source: API reference, DescribeTable, ListTables, TableDescription.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
+from hashrange.limits import LIST_TABLES_MAX
 from hashrange.operations.context import (
     Answer,
     Caller,
@@ -42,6 +44,21 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
     def body(reader: Reader) -> Answer:
         table = catalog.open_any(reader, name, context.scope, context.caller.region, restoring=True)
         return {"Table": describe(reader, table, context.caller, context.now)}
+
+    return body
+
+
+def prepare_list(request: Request, context: Context) -> ReadBody:
+    """The body of a ListTables, which names the tables in order, in pages of up to 100."""
+    limit = request.get("Limit") or LIST_TABLES_MAX
+    after, region = request.get("ExclusiveStartTableName"), context.caller.region
+
+    def body(reader: Reader) -> Answer:
+        names = list(islice(catalog.names(reader, context.scope, after, region), limit + 1))
+        answer: Answer = {"TableNames": names[:limit]}
+        if len(names) > limit:
+            answer["LastEvaluatedTableName"] = names[limit - 1]
+        return answer
 
     return body
 

@@ -1,6 +1,8 @@
-"""Turns requests of PutItem, UpdateItem and DeleteItem into a `Write`, and the outcome into an answer.
+"""PutItem, UpdateItem and DeleteItem: turns requests into a `Write`, and the outcome into an answer.
 
 The members of a transaction have the same shape as these requests, and use the same functions.
+
+Source: API reference, PutItem, UpdateItem, DeleteItem.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.items import capacity, records
 from hashrange.tables.items.item_change import ItemChange, Occasion
 from hashrange.tables.writes import applying, read_modify_write
-from hashrange.tables.writes.read_modify_write import Write
+from hashrange.tables.writes.read_modify_write import Update, Write
 from hashrange.values import admit_item
 
 _CONDITION = ("ConditionExpression",)
@@ -42,6 +44,22 @@ OLDER_LEVEL: Final = 0
 """The level of the values of expressions, as the newer and the older layer of the service count it: with the
 older one, such a value may have one more level than those of an item. Observed: 33 levels are read, 40 are
 refused; the exact limit is [assumed]."""
+
+
+def prepare_put(request: Request, context: Context) -> BilledWriteBody:
+    """The body of a PutItem, which creates an item or replaces the whole item."""
+    return _run(request, context, put(request, context.scope), _whole_attributes(request))
+
+
+def prepare_delete(request: Request, context: Context) -> BilledWriteBody:
+    """The body of a DeleteItem. It succeeds if the item does not exist."""
+    return _run(request, context, delete(request, context.scope), _whole_attributes(request))
+
+
+def prepare_update(request: Request, context: Context) -> BilledWriteBody:
+    """The body of an UpdateItem, which changes attributes of an item, or creates it."""
+    write = update(request, context.scope, level_of("UpdateItem", context))
+    return _run(request, context, write, _changed_attributes(request, write.update))
 
 
 def put(request: Request, scope: str, level: int = NEWER_LEVEL) -> Write:
@@ -108,7 +126,7 @@ def update(request: Request, scope: str, level: int = NEWER_LEVEL) -> Write:
     parameters.check_styles(request, _UPDATE, _UPDATE_LEGACY, valued=_UPDATE)
     admit_item(request["Key"])
     subs = parameters.substitutions(request, level=level)
-    change: read_modify_write.Update | None = None
+    change: Update | None = None
     is_charged = is_too_deep = False
     if request.get("UpdateExpression") is not None:
         update_of_text = expressions.update(request["UpdateExpression"], subs)
@@ -143,7 +161,7 @@ def level_of(operation: str, context: Context) -> int:
     return NEWER_LEVEL if operation in waves.newer(context.settings.words) else OLDER_LEVEL
 
 
-def run(
+def _run(
     request: Request,
     context: Context,
     write: Write,
@@ -200,15 +218,32 @@ def _check_return_values(request: Request) -> None:
         raise RequestViolation("ReturnValues can only be ALL_OLD or NONE")
 
 
-def whole_attributes(request: Request) -> Callable[[ItemChange], object | None]:
+def _whole_attributes(request: Request) -> Callable[[ItemChange], object | None]:
     """The function for the Attributes of a put or delete, by its ReturnValues."""
-    return old_attributes if request.get("ReturnValues") == "ALL_OLD" else no_attributes
+    return _old_attributes if request.get("ReturnValues") == "ALL_OLD" else _no_attributes
 
 
-def old_attributes(outcome: ItemChange) -> object | None:
-    """All attributes before the write."""
+def _changed_attributes(request: Request, update: Update | None) -> Callable[[ItemChange], object | None]:
+    """The function for the Attributes of an update, by its ReturnValues."""
+    wanted = request.get("ReturnValues") or "NONE"
+    if wanted == "ALL_OLD":
+        return _old_attributes
+    if wanted == "ALL_NEW":
+        return _new_attributes
+    if update is None or wanted == "NONE":
+        return _no_attributes
+    if wanted == "UPDATED_OLD":
+        return lambda outcome: update.changed_paths(outcome.old_item or {}) or None
+    return lambda outcome: update.changed_paths(outcome.new_item or {}) or None
+
+
+def _old_attributes(outcome: ItemChange) -> object | None:
     return records.fragment_of(outcome.old) if outcome.old is not None else None
 
 
-def no_attributes(outcome: ItemChange) -> None:
+def _new_attributes(outcome: ItemChange) -> object | None:
+    return records.fragment_of(outcome.new) if outcome.new is not None else None
+
+
+def _no_attributes(outcome: ItemChange) -> None:
     """ReturnValues NONE."""
