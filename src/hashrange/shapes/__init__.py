@@ -8,7 +8,7 @@ alone; then all other violations in one message (`constraints`), as `layers` say
 members are ignored. Null means absent; `check` removes nulls, so that no other module has to handle them.
 
 The declarations, by family: `items`, `control` and its `replicas`, `features`, `global_tables`, `backups`,
-`imports`, `exports`, `bulk`, `statements`, `streams`. `members` and `table_parts` hold their common parts,
+`transfers`, `statements`, `streams`. `members` and `table_parts` hold their common parts,
 `vocabulary` the types that they are written with. Each shape belongs to an operation that exists: an
 unknown operation is refused before any shape is used.
 
@@ -27,18 +27,16 @@ from hashrange.errors import ValidationException
 from hashrange.settings import waves
 from hashrange.shapes import (
     backups,
-    bulk,
     constraints,
     control,
-    exports,
     features,
     global_tables,
-    imports,
     items,
     quick,
     search_types,
     statements,
     streams,
+    transfers,
     wire_types,
 )
 from hashrange.shapes.layers import Layer, layer_of, spoken
@@ -49,12 +47,10 @@ __all__ = ["OPERATIONS", "check", "check_types", "quick", "spoken", "test_of"]
 OPERATIONS: Final[dict[str, Structure]] = {
     **items.OPERATIONS,
     **control.OPERATIONS,
-    **exports.OPERATIONS,
     **features.OPERATIONS,
     **global_tables.OPERATIONS,
-    **imports.OPERATIONS,
     **backups.OPERATIONS,
-    **bulk.OPERATIONS,
+    **transfers.OPERATIONS,
     **statements.OPERATIONS,
     **streams.OPERATIONS,
 }

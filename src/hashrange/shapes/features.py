@@ -5,12 +5,24 @@ from typing import Final
 
 from hashrange.shapes.global_tables import AUTO_SCALING_SETTINGS_UPDATE
 from hashrange.shapes.members import INDEX_NAME, LONG_ARN, OWN_TABLE_ARN
-from hashrange.shapes.vocabulary import TEXT, List, String, Structure, enum, integer, required
+from hashrange.shapes.vocabulary import TEXT, List, String, Structure, enum, integer, requests, required
 
 _PRECISION: Final = enum("MILLISECOND", "MICROSECOND")
 _ENABLE_CONFIGURATION: Final = Structure(
     "EnableKinesisStreamingConfiguration", {"ApproximateCreationDateTimePrecision": _PRECISION}
 )
+
+
+def _kinesis(stream_arn: String) -> Structure:
+    return Structure(
+        "KinesisStreamingDestinationInput",
+        {
+            "TableName": required(OWN_TABLE_ARN),
+            "StreamArn": required(stream_arn),
+            "EnableKinesisStreamingConfiguration": _ENABLE_CONFIGURATION,
+        },
+    )
+
 
 _INSIGHTS_MODE: Final = enum("ACCESSED_AND_THROTTLED_KEYS", "THROTTLED_KEYS")
 
@@ -37,68 +49,38 @@ _REPLICA_UPDATE: Final = Structure(
     },
 )
 
-OPERATIONS: Final = {
-    "EnableKinesisStreamingDestination": Structure(
-        "KinesisStreamingDestinationInput",
-        {
-            "TableName": required(OWN_TABLE_ARN),
-            "StreamArn": required(LONG_ARN),
-            "EnableKinesisStreamingConfiguration": _ENABLE_CONFIGURATION,
-        },
-    ),
-    "DisableKinesisStreamingDestination": Structure(
-        "KinesisStreamingDestinationInput",
-        {
-            "TableName": required(OWN_TABLE_ARN),
-            # [report] ack-api-quirks DDB-TABLE-302: a shorter one is only unknown
-            "StreamArn": required(String(maximum=1024)),
-            "EnableKinesisStreamingConfiguration": _ENABLE_CONFIGURATION,
-        },
-    ),
-    "UpdateKinesisStreamingDestination": Structure(
-        "UpdateKinesisStreamingDestinationInput",
-        {
+OPERATIONS: Final = requests(
+    {
+        "UpdateKinesisStreamingDestination": {
             "TableName": required(OWN_TABLE_ARN),
             "StreamArn": required(LONG_ARN),
             "UpdateKinesisStreamingConfiguration": Structure(
                 "UpdateKinesisStreamingConfiguration", {"ApproximateCreationDateTimePrecision": _PRECISION}
             ),
         },
-    ),
-    "DescribeKinesisStreamingDestination": Structure(
-        "DescribeKinesisStreamingDestinationInput", {"TableName": required(OWN_TABLE_ARN)}
-    ),
-    "DescribeContributorInsights": Structure(
-        "DescribeContributorInsightsInput",
-        {"TableName": required(OWN_TABLE_ARN), "IndexName": INDEX_NAME},
-    ),
-    "ListContributorInsights": Structure(
-        "ListContributorInsightsInput",
-        {
+        "DescribeKinesisStreamingDestination": {"TableName": required(OWN_TABLE_ARN)},
+        "DescribeContributorInsights": {"TableName": required(OWN_TABLE_ARN), "IndexName": INDEX_NAME},
+        "ListContributorInsights": {
             "TableName": OWN_TABLE_ARN,
             "NextToken": TEXT,
             "MaxResults": integer(maximum=100),
         },
-    ),
-    "UpdateContributorInsights": Structure(
-        "UpdateContributorInsightsInput",
-        {
+        "UpdateContributorInsights": {
             "TableName": required(OWN_TABLE_ARN),
             "IndexName": INDEX_NAME,
             "ContributorInsightsAction": required(enum("ENABLE", "DISABLE")),
             "ContributorInsightsMode": _INSIGHTS_MODE,
         },
-    ),
-    "DescribeTableReplicaAutoScaling": Structure(
-        "DescribeTableReplicaAutoScalingInput", {"TableName": required(OWN_TABLE_ARN)}
-    ),
-    "UpdateTableReplicaAutoScaling": Structure(
-        "UpdateTableReplicaAutoScalingInput",
-        {
+        "DescribeTableReplicaAutoScaling": {"TableName": required(OWN_TABLE_ARN)},
+        "UpdateTableReplicaAutoScaling": {
             "GlobalSecondaryIndexUpdates": List(_INDEX_WRITES, 1),
             "TableName": required(OWN_TABLE_ARN),
             "ProvisionedWriteCapacityAutoScalingUpdate": AUTO_SCALING_SETTINGS_UPDATE,
             "ReplicaUpdates": List(_REPLICA_UPDATE, 1),
         },
-    ),
+    }
+) | {
+    "EnableKinesisStreamingDestination": _kinesis(LONG_ARN),
+    # [report] ack-api-quirks DDB-TABLE-302: a shorter ARN is only unknown
+    "DisableKinesisStreamingDestination": _kinesis(String(maximum=1024)),
 }

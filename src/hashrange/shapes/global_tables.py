@@ -13,6 +13,7 @@ from hashrange.shapes.vocabulary import (
     String,
     Structure,
     integer,
+    requests,
     required,
 )
 
@@ -24,8 +25,22 @@ _REPLICA_UPDATE: Final = Structure(
         "Delete": Structure("DeleteReplicaAction", {"RegionName": required(TEXT)}),
     },
 )
-_ROLE_ARN: Final = String(
-    1, 1600, r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*"
+_ROLE_ARN: Final = String(1, 1600, r"[\u0020-\uD7FF\uE000-\uFFFD\uD800\uDC00-\uDBFF\uDFFF\r\n\t]*")
+_TARGET: Final = Structure(
+    "AutoScalingTargetTrackingScalingPolicyConfigurationUpdate",
+    {
+        "DisableScaleIn": BOOLEAN,
+        "ScaleInCooldown": INTEGER,
+        "ScaleOutCooldown": INTEGER,
+        "TargetValue": required(DOUBLE),
+    },
+)
+_POLICY: Final = Structure(
+    "AutoScalingPolicyUpdate",
+    {
+        "PolicyName": String(1, 256, r"\p{Print}+"),
+        "TargetTrackingScalingPolicyConfiguration": required(_TARGET),
+    },
 )
 AUTO_SCALING_SETTINGS_UPDATE: Final = Structure(
     "AutoScalingSettingsUpdate",
@@ -34,23 +49,7 @@ AUTO_SCALING_SETTINGS_UPDATE: Final = Structure(
         "MaximumUnits": POSITIVE_LONG,
         "AutoScalingDisabled": BOOLEAN,
         "AutoScalingRoleArn": _ROLE_ARN,
-        "ScalingPolicyUpdate": Structure(
-            "AutoScalingPolicyUpdate",
-            {
-                "PolicyName": String(1, 256, r"\p{Print}+"),
-                "TargetTrackingScalingPolicyConfiguration": required(
-                    Structure(
-                        "AutoScalingTargetTrackingScalingPolicyConfigurationUpdate",
-                        {
-                            "DisableScaleIn": BOOLEAN,
-                            "ScaleInCooldown": INTEGER,
-                            "ScaleOutCooldown": INTEGER,
-                            "TargetValue": required(DOUBLE),
-                        },
-                    )
-                ),
-            },
-        ),
+        "ScalingPolicyUpdate": _POLICY,
     },
 )
 _INDEX_WRITES: Final = Structure(
@@ -80,26 +79,24 @@ _REPLICA_SETTINGS: Final = Structure(
     },
 )
 
-OPERATIONS: Final = {
-    "CreateGlobalTable": Structure(
-        "CreateGlobalTableInput",
-        {"GlobalTableName": required(TABLE_NAME), "ReplicationGroup": required(List(_REPLICA))},
-    ),
-    "DescribeGlobalTable": Structure("DescribeGlobalTableInput", {"GlobalTableName": required(TABLE_NAME)}),
-    "DescribeGlobalTableSettings": Structure(
-        "DescribeGlobalTableSettingsInput", {"GlobalTableName": required(TABLE_NAME)}
-    ),
-    "ListGlobalTables": Structure(
-        "ListGlobalTablesInput",
-        {"ExclusiveStartGlobalTableName": TABLE_NAME, "Limit": integer(1), "RegionName": TEXT},
-    ),
-    "UpdateGlobalTable": Structure(
-        "UpdateGlobalTableInput",
-        {"GlobalTableName": required(TABLE_NAME), "ReplicaUpdates": required(List(_REPLICA_UPDATE))},
-    ),
-    "UpdateGlobalTableSettings": Structure(
-        "UpdateGlobalTableSettingsInput",
-        {
+OPERATIONS: Final = requests(
+    {
+        "CreateGlobalTable": {
+            "GlobalTableName": required(TABLE_NAME),
+            "ReplicationGroup": required(List(_REPLICA)),
+        },
+        "DescribeGlobalTable": {"GlobalTableName": required(TABLE_NAME)},
+        "DescribeGlobalTableSettings": {"GlobalTableName": required(TABLE_NAME)},
+        "ListGlobalTables": {
+            "ExclusiveStartGlobalTableName": TABLE_NAME,
+            "Limit": integer(1),
+            "RegionName": TEXT,
+        },
+        "UpdateGlobalTable": {
+            "GlobalTableName": required(TABLE_NAME),
+            "ReplicaUpdates": required(List(_REPLICA_UPDATE)),
+        },
+        "UpdateGlobalTableSettings": {
             "GlobalTableName": required(TABLE_NAME),
             "GlobalTableBillingMode": BILLING_MODE,
             "GlobalTableProvisionedWriteCapacityUnits": POSITIVE_LONG,
@@ -107,5 +104,5 @@ OPERATIONS: Final = {
             "GlobalTableGlobalSecondaryIndexSettingsUpdate": List(_INDEX_WRITES, 1, 20),
             "ReplicaSettingsUpdate": List(_REPLICA_SETTINGS, 1, 50),
         },
-    ),
-}
+    }
+)

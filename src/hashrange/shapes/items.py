@@ -27,26 +27,17 @@ from hashrange.shapes.vocabulary import (
     TEXT,
     List,
     Map,
+    Members,
     Structure,
     enum,
     integer,
+    requests,
     required,
 )
 
 COMPARISON_OPERATOR: Final = enum(
-    "EQ",
-    "NE",
-    "IN",
-    "LE",
-    "LT",
-    "GE",
-    "GT",
-    "BETWEEN",
-    "NOT_NULL",
-    "NULL",
-    "CONTAINS",
-    "NOT_CONTAINS",
-    "BEGINS_WITH",
+    *("EQ", "NE", "IN", "LE", "LT", "GE", "GT", "BETWEEN"),
+    *("NOT_NULL", "NULL", "CONTAINS", "NOT_CONTAINS", "BEGINS_WITH"),
 )
 CONDITIONAL_OPERATOR: Final = enum("AND", "OR")
 SELECT: Final = enum("ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES", "SPECIFIC_ATTRIBUTES", "COUNT")
@@ -63,146 +54,23 @@ EXPECTED_VALUE: Final = Structure(
 EXPECTED: Final = Map(TEXT, EXPECTED_VALUE)
 CONDITION: Final = Structure(
     "Condition",
-    {
-        "AttributeValueList": ATTRIBUTE_VALUES,
-        "ComparisonOperator": required(COMPARISON_OPERATOR),
-    },
+    {"AttributeValueList": ATTRIBUTE_VALUES, "ComparisonOperator": required(COMPARISON_OPERATOR)},
 )
 CONDITIONS: Final = Map(TEXT, CONDITION)
 ATTRIBUTE_UPDATE: Final = Structure(
-    "AttributeValueUpdate",
-    {
-        "Value": ATTRIBUTE_VALUE,
-        "Action": enum("ADD", "PUT", "DELETE"),
-    },
+    "AttributeValueUpdate", {"Value": ATTRIBUTE_VALUE, "Action": enum("ADD", "PUT", "DELETE")}
 )
 
-# ---------------------------------------------------------------------------------------- one item
-
-PUT_ITEM: Final = Structure(
-    "PutItemInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "Item": required(ITEM),
-        "Expected": EXPECTED,
-        "ReturnValues": RETURN_VALUES,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
-        "ConditionalOperator": CONDITIONAL_OPERATOR,
-        "ConditionExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-        "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-    },
-)
-GET_ITEM: Final = Structure(
-    "GetItemInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "Key": required(KEY),
-        "AttributesToGet": ATTRIBUTE_NAMES,
-        "ConsistentRead": BOOLEAN,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ProjectionExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-    },
-)
-UPDATE_ITEM: Final = Structure(
-    "UpdateItemInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "Key": required(KEY),
-        "AttributeUpdates": Map(TEXT, ATTRIBUTE_UPDATE),
-        "Expected": EXPECTED,
-        "ConditionalOperator": CONDITIONAL_OPERATOR,
-        "ReturnValues": RETURN_VALUES,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
-        "UpdateExpression": TEXT,
-        "ConditionExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-        "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-    },
-)
-DELETE_ITEM: Final = Structure(
-    "DeleteItemInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "Key": required(KEY),
-        "Expected": EXPECTED,
-        "ConditionalOperator": CONDITIONAL_OPERATOR,
-        "ReturnValues": RETURN_VALUES,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
-        "ConditionExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-        "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-    },
-)
-
-# ------------------------------------------------------------------------------------------ ranges
-
-QUERY: Final = Structure(
-    "QueryInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "IndexName": INDEX_NAME,
-        "Select": SELECT,
-        "AttributesToGet": ATTRIBUTE_NAMES,
-        "Limit": POSITIVE_INTEGER,
-        "ConsistentRead": BOOLEAN,
-        "KeyConditions": CONDITIONS,
-        "QueryFilter": CONDITIONS,
-        "ConditionalOperator": CONDITIONAL_OPERATOR,
-        "ScanIndexForward": BOOLEAN,
-        "ExclusiveStartKey": KEY,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ProjectionExpression": TEXT,
-        "FilterExpression": TEXT,
-        "KeyConditionExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-    },
-)
-SCAN: Final = Structure(
-    "ScanInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "IndexName": INDEX_NAME,
-        "AttributesToGet": ATTRIBUTE_NAMES,
-        "Limit": POSITIVE_INTEGER,
-        "Select": SELECT,
-        "ScanFilter": CONDITIONS,
-        "ConditionalOperator": CONDITIONAL_OPERATOR,
-        "ExclusiveStartKey": KEY,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "TotalSegments": integer(1, limits.SCAN_SEGMENTS_MAX),
-        "Segment": integer(0, limits.SCAN_SEGMENTS_MAX - 1),
-        "ProjectionExpression": TEXT,
-        "FilterExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-        "ConsistentRead": BOOLEAN,
-    },
-)
-SEARCH_VECTORS: Final = Structure(
-    "SearchVectorsInput",
-    {
-        "TableName": required(TABLE_ARN),
-        "IndexName": required(msgspec.structs.replace(INDEX_NAME, brief=True)),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-        "ExpressionAttributeValues": EXPRESSION_VALUES,
-        "ProjectionExpression": TEXT,
-        "SearchVector": required(List(ATTRIBUTE_VALUE, 1, limits.VECTOR_DIMENSIONS_MAX, brief=True)),
-        "SearchConditionExpression": TEXT,
-        "TopK": required(POSITIVE_INTEGER),
-    },
-)
-
-# ----------------------------------------------------------------------------------------- batches
+_PLACEHOLDERS: Final[Members] = {
+    "ExpressionAttributeNames": EXPRESSION_NAMES,
+    "ExpressionAttributeValues": EXPRESSION_VALUES,
+}
+_CONDITION: Final[Members] = {
+    "ConditionExpression": TEXT,
+    **_PLACEHOLDERS,
+    "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+}
+_ADDRESS: Final[Members] = {"Key": required(KEY), "TableName": required(TABLE_ARN)}
 
 KEYS_AND_ATTRIBUTES: Final = Structure(
     "KeysAndAttributes",
@@ -214,13 +82,6 @@ KEYS_AND_ATTRIBUTES: Final = Structure(
         "ExpressionAttributeNames": EXPRESSION_NAMES,
     },
 )
-BATCH_GET_ITEM: Final = Structure(
-    "BatchGetItemInput",
-    {
-        "RequestItems": required(Map(TABLE_ARN, KEYS_AND_ATTRIBUTES, 1, limits.BATCH_GET_KEYS_MAX)),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-    },
-)
 WRITE_REQUEST: Final = Structure(
     "WriteRequest",
     {
@@ -228,110 +89,142 @@ WRITE_REQUEST: Final = Structure(
         "DeleteRequest": Structure("DeleteRequest", {"Key": required(KEY)}),
     },
 )
-BATCH_WRITE_ITEM: Final = Structure(
-    "BatchWriteItemInput",
-    {
-        "RequestItems": required(
-            Map(
-                TABLE_ARN,
-                List(WRITE_REQUEST, 1, limits.BATCH_WRITE_ITEMS_MAX),
-                1,
-                limits.BATCH_WRITE_ITEMS_MAX,
-                whole=True,
-            )
-        ),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
-    },
+_WRITE_REQUESTS: Final = Map(
+    TABLE_ARN,
+    List(WRITE_REQUEST, 1, limits.BATCH_WRITE_ITEMS_MAX),
+    1,
+    limits.BATCH_WRITE_ITEMS_MAX,
+    whole=True,
 )
-
-# ------------------------------------------------------------------------------------ transactions
-
 TRANSACT_GET: Final = Structure(
-    "Get",
-    {
-        "Key": required(KEY),
-        "TableName": required(TABLE_ARN),
-        "ProjectionExpression": TEXT,
-        "ExpressionAttributeNames": EXPRESSION_NAMES,
-    },
-)
-TRANSACT_GET_ITEM: Final = Structure("TransactGetItem", {"Get": required(TRANSACT_GET)})
-TRANSACT_GET_ITEMS: Final = Structure(
-    "TransactGetItemsInput",
-    {
-        "TransactItems": required(List(TRANSACT_GET_ITEM, 1, limits.TRANSACT_ITEMS_MAX)),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-    },
+    "Get", {**_ADDRESS, "ProjectionExpression": TEXT, "ExpressionAttributeNames": EXPRESSION_NAMES}
 )
 TRANSACT_ACTIONS: Final = {
     "ConditionCheck": Structure(
         "ConditionCheck",
-        {
-            "Key": required(KEY),
-            "TableName": required(TABLE_ARN),
-            "ConditionExpression": required(TEXT),
-            "ExpressionAttributeNames": EXPRESSION_NAMES,
-            "ExpressionAttributeValues": EXPRESSION_VALUES,
-            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-        },
+        {**_ADDRESS, **_CONDITION, "ConditionExpression": required(TEXT)},
     ),
-    "Put": Structure(
-        "Put",
-        {
-            "Item": required(ITEM),
-            "TableName": required(TABLE_ARN),
-            "ConditionExpression": TEXT,
-            "ExpressionAttributeNames": EXPRESSION_NAMES,
-            "ExpressionAttributeValues": EXPRESSION_VALUES,
-            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-        },
-    ),
-    "Delete": Structure(
-        "Delete",
-        {
-            "Key": required(KEY),
-            "TableName": required(TABLE_ARN),
-            "ConditionExpression": TEXT,
-            "ExpressionAttributeNames": EXPRESSION_NAMES,
-            "ExpressionAttributeValues": EXPRESSION_VALUES,
-            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-        },
-    ),
+    "Put": Structure("Put", {"Item": required(ITEM), "TableName": required(TABLE_ARN), **_CONDITION}),
+    "Delete": Structure("Delete", {**_ADDRESS, **_CONDITION}),
     "Update": Structure(
         "Update",
         {
             "Key": required(KEY),
             "UpdateExpression": required(TEXT),
             "TableName": required(TABLE_ARN),
-            "ConditionExpression": TEXT,
-            "ExpressionAttributeNames": EXPRESSION_NAMES,
-            "ExpressionAttributeValues": EXPRESSION_VALUES,
-            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+            **_CONDITION,
         },
     ),
 }
-TRANSACT_WRITE_ITEM: Final = Structure("TransactWriteItem", TRANSACT_ACTIONS)
-TRANSACT_WRITE_ITEMS: Final = Structure(
-    "TransactWriteItemsInput",
-    {
-        "TransactItems": required(List(TRANSACT_WRITE_ITEM, 1, limits.TRANSACT_ITEMS_MAX)),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
-        "ClientRequestToken": CLIENT_REQUEST_TOKEN,
-    },
-)
+_TRANSACT_GET_ITEM: Final = Structure("TransactGetItem", {"Get": required(TRANSACT_GET)})
+_TRANSACT_WRITE_ITEM: Final = Structure("TransactWriteItem", TRANSACT_ACTIONS)
 
-OPERATIONS: Final = {
-    "PutItem": PUT_ITEM,
-    "GetItem": GET_ITEM,
-    "UpdateItem": UPDATE_ITEM,
-    "DeleteItem": DELETE_ITEM,
-    "Query": QUERY,
-    "SearchVectors": SEARCH_VECTORS,
-    "Scan": SCAN,
-    "BatchGetItem": BATCH_GET_ITEM,
-    "BatchWriteItem": BATCH_WRITE_ITEM,
-    "TransactGetItems": TRANSACT_GET_ITEMS,
-    "TransactWriteItems": TRANSACT_WRITE_ITEMS,
-}
+OPERATIONS: Final = requests(
+    {
+        "PutItem": {
+            "TableName": required(TABLE_ARN),
+            "Item": required(ITEM),
+            "Expected": EXPECTED,
+            "ReturnValues": RETURN_VALUES,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
+            "ConditionalOperator": CONDITIONAL_OPERATOR,
+            **_CONDITION,
+        },
+        "GetItem": {
+            "TableName": required(TABLE_ARN),
+            "Key": required(KEY),
+            "AttributesToGet": ATTRIBUTE_NAMES,
+            "ConsistentRead": BOOLEAN,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ProjectionExpression": TEXT,
+            "ExpressionAttributeNames": EXPRESSION_NAMES,
+        },
+        "UpdateItem": {
+            "TableName": required(TABLE_ARN),
+            "Key": required(KEY),
+            "AttributeUpdates": Map(TEXT, ATTRIBUTE_UPDATE),
+            "Expected": EXPECTED,
+            "ConditionalOperator": CONDITIONAL_OPERATOR,
+            "ReturnValues": RETURN_VALUES,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
+            "UpdateExpression": TEXT,
+            **_CONDITION,
+        },
+        "DeleteItem": {
+            "TableName": required(TABLE_ARN),
+            "Key": required(KEY),
+            "Expected": EXPECTED,
+            "ConditionalOperator": CONDITIONAL_OPERATOR,
+            "ReturnValues": RETURN_VALUES,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
+            **_CONDITION,
+        },
+        "Query": {
+            "TableName": required(TABLE_ARN),
+            "IndexName": INDEX_NAME,
+            "Select": SELECT,
+            "AttributesToGet": ATTRIBUTE_NAMES,
+            "Limit": POSITIVE_INTEGER,
+            "ConsistentRead": BOOLEAN,
+            "KeyConditions": CONDITIONS,
+            "QueryFilter": CONDITIONS,
+            "ConditionalOperator": CONDITIONAL_OPERATOR,
+            "ScanIndexForward": BOOLEAN,
+            "ExclusiveStartKey": KEY,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ProjectionExpression": TEXT,
+            "FilterExpression": TEXT,
+            "KeyConditionExpression": TEXT,
+            **_PLACEHOLDERS,
+        },
+        "SearchVectors": {
+            "TableName": required(TABLE_ARN),
+            "IndexName": required(msgspec.structs.replace(INDEX_NAME, brief=True)),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            **_PLACEHOLDERS,
+            "ProjectionExpression": TEXT,
+            "SearchVector": required(List(ATTRIBUTE_VALUE, 1, limits.VECTOR_DIMENSIONS_MAX, brief=True)),
+            "SearchConditionExpression": TEXT,
+            "TopK": required(POSITIVE_INTEGER),
+        },
+        "Scan": {
+            "TableName": required(TABLE_ARN),
+            "IndexName": INDEX_NAME,
+            "AttributesToGet": ATTRIBUTE_NAMES,
+            "Limit": POSITIVE_INTEGER,
+            "Select": SELECT,
+            "ScanFilter": CONDITIONS,
+            "ConditionalOperator": CONDITIONAL_OPERATOR,
+            "ExclusiveStartKey": KEY,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "TotalSegments": integer(1, limits.SCAN_SEGMENTS_MAX),
+            "Segment": integer(0, limits.SCAN_SEGMENTS_MAX - 1),
+            "ProjectionExpression": TEXT,
+            "FilterExpression": TEXT,
+            **_PLACEHOLDERS,
+            "ConsistentRead": BOOLEAN,
+        },
+        "BatchGetItem": {
+            "RequestItems": required(Map(TABLE_ARN, KEYS_AND_ATTRIBUTES, 1, limits.BATCH_GET_KEYS_MAX)),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+        },
+        "BatchWriteItem": {
+            "RequestItems": required(_WRITE_REQUESTS),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
+        },
+        "TransactGetItems": {
+            "TransactItems": required(List(_TRANSACT_GET_ITEM, 1, limits.TRANSACT_ITEMS_MAX)),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+        },
+        "TransactWriteItems": {
+            "TransactItems": required(List(_TRANSACT_WRITE_ITEM, 1, limits.TRANSACT_ITEMS_MAX)),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "ReturnItemCollectionMetrics": RETURN_ITEM_COLLECTION_METRICS,
+            "ClientRequestToken": CLIENT_REQUEST_TOKEN,
+        },
+    }
+)

@@ -4,93 +4,42 @@ from typing import Final
 
 from hashrange.shapes.members import INDEX_NAME, POSITIVE_LONG
 from hashrange.shapes.table_parts import TABLE_CLASS
-from hashrange.shapes.vocabulary import LONG, TEXT, List, Structure, enum, required
+from hashrange.shapes.vocabulary import LONG, TEXT, List, Members, Structure, enum, required
 
-PROVISIONED_THROUGHPUT_OVERRIDE: Final = Structure(
-    "ProvisionedThroughputOverride",
-    {
-        "ReadCapacityUnits": POSITIVE_LONG,
-    },
-)
-
-ON_DEMAND_THROUGHPUT_OVERRIDE: Final = Structure("OnDemandThroughputOverride", {"MaxReadRequestUnits": LONG})
-REPLICA_GLOBAL_SECONDARY_INDEX: Final = Structure(
+_UNITS: Final = Structure("ProvisionedThroughputOverride", {"ReadCapacityUnits": POSITIVE_LONG})
+_CEILINGS: Final = Structure("OnDemandThroughputOverride", {"MaxReadRequestUnits": LONG})
+_INDEX: Final = Structure(
     "ReplicaGlobalSecondaryIndex",
     {
         "IndexName": required(INDEX_NAME),
-        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT_OVERRIDE,
-        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT_OVERRIDE,
+        "ProvisionedThroughputOverride": _UNITS,
+        "OnDemandThroughputOverride": _CEILINGS,
     },
 )
-
-REPLICA_GLOBAL_SECONDARY_INDEX_LIST: Final = List(REPLICA_GLOBAL_SECONDARY_INDEX, 1)
-CREATE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "CreateReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-        "KMSMasterKeyId": TEXT,
-        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT_OVERRIDE,
-        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT_OVERRIDE,
-        "GlobalSecondaryIndexes": REPLICA_GLOBAL_SECONDARY_INDEX_LIST,
-        "TableClassOverride": TABLE_CLASS,
-    },
-)
-
-UPDATE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "UpdateReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-        "KMSMasterKeyId": TEXT,
-        "ProvisionedThroughputOverride": PROVISIONED_THROUGHPUT_OVERRIDE,
-        "OnDemandThroughputOverride": ON_DEMAND_THROUGHPUT_OVERRIDE,
-        "GlobalSecondaryIndexes": REPLICA_GLOBAL_SECONDARY_INDEX_LIST,
-        "TableClassOverride": TABLE_CLASS,
-    },
-)
-
-DELETE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "DeleteReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-    },
-)
-
-DISASSOCIATE_REPLICATION_GROUP_MEMBER_ACTION: Final = Structure(
-    "DisassociateReplicationGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-        "DisassociationMode": required(enum("WAIT_FOR_REPLICATION")),
-    },
-)
+_MEMBER: Final[Members] = {
+    "RegionName": required(TEXT),
+    "KMSMasterKeyId": TEXT,
+    "ProvisionedThroughputOverride": _UNITS,
+    "OnDemandThroughputOverride": _CEILINGS,
+    "GlobalSecondaryIndexes": List(_INDEX, 1),
+    "TableClassOverride": TABLE_CLASS,
+}
+_REGION: Final[Members] = {"RegionName": required(TEXT)}
+_MODE: Final[Members] = {"DisassociationMode": required(enum("WAIT_FOR_REPLICATION"))}
 
 REPLICATION_GROUP_UPDATE: Final = Structure(
     "ReplicationGroupUpdate",
     {
-        "Create": CREATE_REPLICATION_GROUP_MEMBER_ACTION,
-        "Update": UPDATE_REPLICATION_GROUP_MEMBER_ACTION,
-        "Delete": DELETE_REPLICATION_GROUP_MEMBER_ACTION,
-        "Disassociate": DISASSOCIATE_REPLICATION_GROUP_MEMBER_ACTION,
+        "Create": Structure("CreateReplicationGroupMemberAction", _MEMBER),
+        "Update": Structure("UpdateReplicationGroupMemberAction", _MEMBER),
+        "Delete": Structure("DeleteReplicationGroupMemberAction", _REGION),
+        "Disassociate": Structure("DisassociateReplicationGroupMemberAction", _REGION | _MODE),
     },
 )
-
-CREATE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION: Final = Structure(
-    "CreateGlobalTableWitnessGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-    },
-)
-
-DELETE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION: Final = Structure(
-    "DeleteGlobalTableWitnessGroupMemberAction",
-    {
-        "RegionName": required(TEXT),
-    },
-)
-
 GLOBAL_TABLE_WITNESS_GROUP_UPDATE: Final = Structure(
     "GlobalTableWitnessGroupUpdate",
     {
-        "Create": CREATE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION,
-        "Delete": DELETE_GLOBAL_TABLE_WITNESS_GROUP_MEMBER_ACTION,
+        "Create": Structure("CreateGlobalTableWitnessGroupMemberAction", _REGION),
+        "Delete": Structure("DeleteGlobalTableWitnessGroupMemberAction", _REGION),
     },
 )

@@ -8,61 +8,55 @@ from hashrange.shapes.members import (
     RETURN_CONSUMED_CAPACITY,
     RETURN_VALUES_ON_FAILURE,
 )
-from hashrange.shapes.vocabulary import ATTRIBUTE_VALUE, BOOLEAN, List, String, Structure, required
-
-STATEMENT: Final = String(1, 8192)
-PARAMETERS: Final = List(ATTRIBUTE_VALUE, 1)
-EXECUTE_STATEMENT: Final = Structure(
-    "ExecuteStatementInput",
-    {
-        "Statement": required(STATEMENT),
-        "Parameters": PARAMETERS,
-        "ConsistentRead": BOOLEAN,
-        "NextToken": String(1, 32768),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-        "Limit": POSITIVE_INTEGER,
-        "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
-    },
+from hashrange.shapes.vocabulary import (
+    ATTRIBUTE_VALUE,
+    BOOLEAN,
+    List,
+    String,
+    Structure,
+    requests,
+    required,
 )
 
-BATCH_STATEMENT_REQUEST: Final = Structure(
+_STATEMENT: Final = String(1, 8192)
+_PARAMETERS: Final = List(ATTRIBUTE_VALUE, 1)
+_OF_BATCH: Final = Structure(
     "BatchStatementRequest",
     {
-        "Statement": required(STATEMENT),
-        "Parameters": PARAMETERS,
+        "Statement": required(_STATEMENT),
+        "Parameters": _PARAMETERS,
         "ConsistentRead": BOOLEAN,
         "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
     },
 )
-
-BATCH_EXECUTE_STATEMENT: Final = Structure(
-    "BatchExecuteStatementInput",
-    {
-        "Statements": required(List(BATCH_STATEMENT_REQUEST, 1, 25)),
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-    },
-)
-
-PARAMETERIZED_STATEMENT: Final = Structure(
+_OF_TRANSACTION: Final = Structure(
     "ParameterizedStatement",
     {
-        "Statement": required(STATEMENT),
-        "Parameters": PARAMETERS,
+        "Statement": required(_STATEMENT),
+        "Parameters": _PARAMETERS,
         "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
     },
 )
 
-EXECUTE_TRANSACTION: Final = Structure(
-    "ExecuteTransactionInput",
+OPERATIONS: Final = requests(
     {
-        "TransactStatements": required(List(PARAMETERIZED_STATEMENT, 1, 100)),
-        "ClientRequestToken": CLIENT_REQUEST_TOKEN,
-        "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
-    },
+        "ExecuteStatement": {
+            "Statement": required(_STATEMENT),
+            "Parameters": _PARAMETERS,
+            "ConsistentRead": BOOLEAN,
+            "NextToken": String(1, 32768),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+            "Limit": POSITIVE_INTEGER,
+            "ReturnValuesOnConditionCheckFailure": RETURN_VALUES_ON_FAILURE,
+        },
+        "BatchExecuteStatement": {
+            "Statements": required(List(_OF_BATCH, 1, 25)),
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+        },
+        "ExecuteTransaction": {
+            "TransactStatements": required(List(_OF_TRANSACTION, 1, 100)),
+            "ClientRequestToken": CLIENT_REQUEST_TOKEN,
+            "ReturnConsumedCapacity": RETURN_CONSUMED_CAPACITY,
+        },
+    }
 )
-
-OPERATIONS: Final = {
-    "ExecuteStatement": EXECUTE_STATEMENT,
-    "BatchExecuteStatement": BATCH_EXECUTE_STATEMENT,
-    "ExecuteTransaction": EXECUTE_TRANSACTION,
-}

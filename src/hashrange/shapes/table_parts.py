@@ -3,39 +3,32 @@
 from typing import Final
 
 from hashrange.shapes.members import ATTRIBUTE_NAME, INDEX_NAME, KEY_ATTRIBUTE_NAME, POSITIVE_LONG
-from hashrange.shapes.vocabulary import BOOLEAN, LONG, TEXT, List, Number, Structure, enum, required
+from hashrange.shapes.vocabulary import BOOLEAN, LONG, TEXT, List, Members, Number, Structure, enum, required
 
-SCALAR_ATTRIBUTE_TYPE: Final = enum("S", "N", "B")
 ATTRIBUTE_DEFINITION: Final = Structure(
     "AttributeDefinition",
     {
         # [report] ack-api-quirks DDB-TABLE-457 for the order
-        "AttributeType": required(SCALAR_ATTRIBUTE_TYPE),
+        "AttributeType": required(enum("S", "N", "B")),
         "AttributeName": required(KEY_ATTRIBUTE_NAME),
     },
 )
 
 ATTRIBUTE_DEFINITIONS: Final = List(ATTRIBUTE_DEFINITION)
-KEY_TYPE: Final = enum("HASH", "RANGE")
 KEY_SCHEMA_ELEMENT: Final = Structure(
     "KeySchemaElement",
-    {
-        "AttributeName": required(KEY_ATTRIBUTE_NAME),
-        "KeyType": required(KEY_TYPE),
-    },
+    {"AttributeName": required(KEY_ATTRIBUTE_NAME), "KeyType": required(enum("HASH", "RANGE"))},
 )
 
 # For a table and its local indexes. The API model has no maximum, because a global index may have up to 4 + 4
 # elements, which are counted later. [report] ack-api-quirks DDB-TABLE-123
 KEY_SCHEMA: Final = List(KEY_SCHEMA_ELEMENT, 1, 2)
 INDEX_KEY_SCHEMA: Final = List(KEY_SCHEMA_ELEMENT, 1)
-PROJECTION_TYPE: Final = enum("ALL", "KEYS_ONLY", "INCLUDE")
-NON_KEY_ATTRIBUTE_NAME_LIST: Final = List(KEY_ATTRIBUTE_NAME, 1, 20)
 PROJECTION: Final = Structure(
     "Projection",
     {
-        "ProjectionType": PROJECTION_TYPE,
-        "NonKeyAttributes": NON_KEY_ATTRIBUTE_NAME_LIST,
+        "ProjectionType": enum("ALL", "KEYS_ONLY", "INCLUDE"),
+        "NonKeyAttributes": List(KEY_ATTRIBUTE_NAME, 1, 20),
     },
 )
 
@@ -59,79 +52,51 @@ PROVISIONED_THROUGHPUT: Final = Structure(
 )
 
 ON_DEMAND_THROUGHPUT: Final = Structure(
-    "OnDemandThroughput",
-    {
-        "MaxReadRequestUnits": LONG,
-        "MaxWriteRequestUnits": LONG,
-    },
+    "OnDemandThroughput", {"MaxReadRequestUnits": LONG, "MaxWriteRequestUnits": LONG}
 )
-
 WARM_THROUGHPUT: Final = Structure(
-    "WarmThroughput",
-    {
-        "ReadUnitsPerSecond": LONG,
-        "WriteUnitsPerSecond": LONG,
-    },
+    "WarmThroughput", {"ReadUnitsPerSecond": LONG, "WriteUnitsPerSecond": LONG}
 )
-
-GLOBAL_SECONDARY_INDEX: Final = Structure(
-    "GlobalSecondaryIndex",
-    {
-        "IndexName": required(INDEX_NAME),
-        "KeySchema": required(INDEX_KEY_SCHEMA),
-        "Projection": required(PROJECTION),
-        "ProvisionedThroughput": PROVISIONED_THROUGHPUT,
-        "OnDemandThroughput": ON_DEMAND_THROUGHPUT,
-        "WarmThroughput": WARM_THROUGHPUT,
-    },
-)
-
-GLOBAL_SECONDARY_INDEX_LIST: Final = List(GLOBAL_SECONDARY_INDEX)
+INDEX_THROUGHPUT: Final[Members] = {
+    "ProvisionedThroughput": PROVISIONED_THROUGHPUT,
+    "OnDemandThroughput": ON_DEMAND_THROUGHPUT,
+    "WarmThroughput": WARM_THROUGHPUT,
+}
+GLOBAL_SECONDARY_INDEX: Final[Members] = {
+    "IndexName": required(INDEX_NAME),
+    "KeySchema": required(INDEX_KEY_SCHEMA),
+    "Projection": required(PROJECTION),
+    **INDEX_THROUGHPUT,
+}
+GLOBAL_SECONDARY_INDEX_LIST: Final = List(Structure("GlobalSecondaryIndex", GLOBAL_SECONDARY_INDEX))
 BILLING_MODE: Final = enum("PROVISIONED", "PAY_PER_REQUEST")
-SSE_TYPE: Final = enum("AES256", "KMS")
 SSE_SPECIFICATION: Final = Structure(
     "SSESpecification",
-    {
-        "Enabled": BOOLEAN,
-        "SSEType": SSE_TYPE,
-        "KMSMasterKeyId": TEXT,
-    },
+    {"Enabled": BOOLEAN, "SSEType": enum("AES256", "KMS"), "KMSMasterKeyId": TEXT},
 )
-
 TABLE_CLASS: Final = enum("STANDARD", "STANDARD_INFREQUENT_ACCESS")
 # The class of a table itself is checked later. [report] ack-api-quirks DDB-TABLE-442
 CHOSEN_TABLE_CLASS: Final = TEXT
 VECTOR_ATTRIBUTE_DEFINITION: Final = Structure(
-    "VectorAttributeDefinition",
-    {
-        "AttributeName": required(KEY_ATTRIBUTE_NAME),
-    },
+    "VectorAttributeDefinition", {"AttributeName": required(KEY_ATTRIBUTE_NAME)}
 )
-
-SEARCH_SCHEMA_ELEMENT_TYPE: Final = enum("HASH", "INLINE_FILTER")
 SEARCH_SCHEMA_ELEMENT: Final = Structure(
     "SearchSchemaElement",
     {
         "AttributeName": required(ATTRIBUTE_NAME),
-        "SearchSchemaElementType": required(SEARCH_SCHEMA_ELEMENT_TYPE),
+        "SearchSchemaElementType": required(enum("HASH", "INLINE_FILTER")),
     },
 )
-
 # An empty list is the same as none. [report] extenddb, against the API reference
 SEARCH_SCHEMA: Final = List(SEARCH_SCHEMA_ELEMENT)
 # 3.5 dimensions are 3. [report] dynoxide's captures of August 2026
 DIMENSIONS: Final = Number("Long", 1, cuts=True)
-VECTOR_DISTANCE_FUNCTION: Final = enum("COSINE", "DOT_PRODUCT", "EUCLIDEAN")
-VECTOR_INDEX: Final = Structure(
-    "VectorIndex",
-    {
-        "IndexName": required(INDEX_NAME),
-        "VectorAttribute": required(VECTOR_ATTRIBUTE_DEFINITION),
-        "SearchSchema": SEARCH_SCHEMA,
-        "Projection": required(PROJECTION),
-        "Dimensions": required(DIMENSIONS),
-        "DistanceFunction": required(VECTOR_DISTANCE_FUNCTION),
-    },
-)
-
-VECTOR_INDEX_LIST: Final = List(VECTOR_INDEX)
+VECTOR_INDEX: Final[Members] = {
+    "IndexName": required(INDEX_NAME),
+    "VectorAttribute": required(VECTOR_ATTRIBUTE_DEFINITION),
+    "SearchSchema": SEARCH_SCHEMA,
+    "Projection": required(PROJECTION),
+    "Dimensions": required(DIMENSIONS),
+    "DistanceFunction": required(enum("COSINE", "DOT_PRODUCT", "EUCLIDEAN")),
+}
+VECTOR_INDEX_LIST: Final = List(Structure("VectorIndex", VECTOR_INDEX))

@@ -118,10 +118,17 @@ class Structure:
 
 
 Shape: TypeAlias = String | Number | Boolean | Blob | Timestamp | AttributeValue | List | Map | Structure
+Members: TypeAlias = dict[str, Shape | Member]
+"""The members of a structure, or some that several structures have."""
 
 
 def required(shape: Shape) -> Member:
     return Member(shape)
+
+
+def requests(tables: Mapping[str, Members]) -> dict[str, Structure]:
+    """The shapes of requests by their operations: the one of PutItem is called PutItemInput."""
+    return {operation: Structure(f"{operation}Input", table) for operation, table in tables.items()}
 
 
 def enum(*words: str) -> String:
