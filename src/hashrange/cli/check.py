@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import orjson
 
-from hashrange.cli.stores import is_url, stores_of
+from hashrange.cli.forms import TEXT, counted, format_option
+from hashrange.cli.stores import is_url, schema_option, stores_of
 from hashrange.files.durable import private, sync, sync_directory
 from hashrange.storage.api import Reader
 from hashrange.storage.failures import StorageError, StoreDamaged
@@ -48,17 +49,8 @@ Examples:
   hashrange check postgresql://hashrange@db.example/hashrange""",
 )
 @click.argument("store", type=click.Path())
-@click.option(
-    "--postgres-schema", default="hashrange", show_default=True, metavar="NAME", help="Schema in PostgreSQL."
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How each problem is printed: as a line of text, or as a JSON object on a line.",
-)
+@schema_option("--postgres-schema", "Schema in PostgreSQL.")
+@format_option("How each problem is printed: as a line of text, or as a JSON object on a line.")
 @click.option(
     "--repair",
     "repairs",
@@ -94,7 +86,7 @@ def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> No
         problems = _on_postgres(store, postgres_schema) if on_postgres else _problems(Path(store))
         for problem in problems:
             count += 1
-            if format_ == "text":
+            if format_ == TEXT:
                 click.echo(problem)
             else:
                 click.echo(orjson.dumps(_fields(problem)))
@@ -104,8 +96,7 @@ def command(store: str, postgres_schema: str, format_: str, repairs: bool) -> No
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
     if count:
-        counted = "1 problem" if count == 1 else f"{count} problems"
-        click.echo(f"{counted} found in {shown}", err=True)
+        click.echo(f"{counted(count, 'problem')} found in {shown}", err=True)
         sys.exit(_DAMAGED)
     click.echo(f"no damage in {shown}", err=True)
     sys.exit(_SOUND)

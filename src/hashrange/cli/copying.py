@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from hashrange.cli.forms import counted
 from hashrange.cli.remote.asking import Plane, ask, plane_options
 from hashrange.cli.remote.progress import Progress
-from hashrange.cli.stores import is_url, stores_of
+from hashrange.cli.stores import is_url, schema_option, stores_of
 from hashrange.clock import SystemClock, show_moment
 from hashrange.storage.failures import DataDirectoryLocked, StorageError
 from hashrange.storage.store_copy import CopySource, CopyTarget, copy
@@ -45,20 +46,8 @@ store: move these folders yourself. See packages/postgres/docs/postgresql.md."""
 )
 @click.argument("origin", type=click.Path(), metavar="FROM")
 @click.argument("target", type=click.Path(), metavar="TO")
-@click.option(
-    "--from-schema",
-    default="hashrange",
-    show_default=True,
-    metavar="NAME",
-    help="Schema of FROM in PostgreSQL.",
-)
-@click.option(
-    "--to-schema",
-    default="hashrange",
-    show_default=True,
-    metavar="NAME",
-    help="Schema of TO in PostgreSQL, created if it is missing.",
-)
+@schema_option("--from-schema", "Schema of FROM in PostgreSQL.")
+@schema_option("--to-schema", "Schema of TO in PostgreSQL, created if it is missing.")
 @plane_options
 def command(origin: str, target: str, from_schema: str, to_schema: str, plane: Plane) -> None:
     """Copy the store FROM to the new store TO.
@@ -84,7 +73,7 @@ def command(origin: str, target: str, from_schema: str, to_schema: str, plane: P
         progress.end()
         raise click.ClickException(str(error)) from error
     progress.end()
-    records = "1 record" if copied.records == 1 else f"{copied.records} records"
+    records = counted(copied.records, "record")
     click.echo(f"copied and compared {records} of {name}, as it was at {moment}", err=True)
 
 

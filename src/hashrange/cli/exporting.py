@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 import click
 import orjson
 
-from hashrange.cli.forms import limit_option, yes_option
+from hashrange.cli.forms import counted, limit_option, yes_option
 from hashrange.cli.remote.asking import check_moved, confirm
 from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.cli.remote.progress import bar
@@ -94,7 +94,7 @@ def command(
         raise click.exceptions.Exit(_INTERRUPTED) from None
     except OSError as error:
         raise click.ClickException(f"{file} cannot be written: {error.strerror or error}") from None
-    click.echo(f"{count} {'item' if count == 1 else 'items'} exported", err=str(file) == _STDOUT)
+    click.echo(f"{counted(count, 'item')} exported", err=str(file) == _STDOUT)
 
 
 def _pages(client: Any, table: str, limit: int | None) -> Iterator[list[Item]]:

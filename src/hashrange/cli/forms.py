@@ -95,9 +95,9 @@ def key_of(text: str | dict[str, Any]) -> dict[str, Any]:
     try:
         found = DECODER.decode(text)
     except msgspec.DecodeError as error:
-        raise ValueError(f"{text!r} is not JSON ({error}); write a key as '{{\"pk\": \"x\"}}'.") from None
+        raise ValueError(f'{text!r} is not JSON ({error}); write a key as \'{{"pk": "x"}}\'.') from None
     if not isinstance(found, dict) or not found:
-        raise ValueError(f"{text!r} is not a key; write one as '{{\"pk\": \"x\"}}'.")
+        raise ValueError(f'{text!r} is not a key; write one as \'{{"pk": "x"}}\'.')
     return item_of(found)
 
 
@@ -147,6 +147,11 @@ def log_format_option(function: Any) -> Any:
 def yes_option(function: Any) -> Any:
     """The option `--yes` of commands that ask before they do something."""
     return click.option("--yes", is_flag=True, help="Do not ask.")(function)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words: `1 item`, `2 items`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_json(shown: object) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from hashrange.cli.forms import counted
 from hashrange.cli.remote import batches
 from hashrange.cli.remote.connecting import attempt, connect_loudly, connection
 from hashrange.cli.remote.progress import bar
@@ -66,9 +67,7 @@ Examples:
     "or one of them for all. Without it they are texts; in a file whose name ends with .typed.csv, as they "
     "look. Key attributes have the types of the table.",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Read the files and report their errors; put nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Read the files and report their errors; put nothing.")
 def command(
     table: str,
     files: tuple[Path, ...],
@@ -108,13 +107,9 @@ def command(
         )
         raise click.exceptions.Exit(_INTERRUPTED) from None
     done = "would be imported" if dry_run else "imported"
-    click.echo(f"{_counted(sending.items, 'item')} {done}, {_counted(sending.errors, 'row')} left out")
+    click.echo(f"{counted(sending.items, 'item')} {done}, {counted(sending.errors, 'row')} left out")
     if sending.errors:
         raise click.exceptions.Exit(1)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _format_of(file: Path, option: str | None) -> Format:

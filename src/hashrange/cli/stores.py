@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import click
@@ -11,6 +12,11 @@ from hashrange.rings import Missing, Stores, needed, rings
 
 _POSTGRES: Final = ("postgresql", "postgres")
 """The schemes of the ring of this project that has stores."""
+
+
+def schema_option(name: str, text: str) -> Callable[[Any], Any]:
+    """The option that names a schema of PostgreSQL."""
+    return click.option(name, default="hashrange", show_default=True, metavar="NAME", help=text)
 
 
 def is_url(store: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 import click
 import orjson
 
+from hashrange.cli.forms import JSON, TEXT, format_option
 from hashrange.cli.health import disk, installed, reachable
 from hashrange.cli.health.findings import NOTE, OK, PROBLEM, Finding
 from hashrange.cli.remote.asking import endpoint_option
@@ -40,14 +41,7 @@ _COLORS: Final = {OK: "green", NOTE: "yellow", PROBLEM: "red"}
     help="The data directory to check.",
 )
 @endpoint_option("URL of the server to check.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How each finding is printed: as text, or as a JSON object on a line.",
-)
+@format_option("How each finding is printed: as text, or as a JSON object on a line.")
 def command(data_dir: Path, endpoint_url: str, format_: str) -> None:
     """Check the installation, the data directory and its disk, the environment and the server.
 
@@ -56,11 +50,11 @@ def command(data_dir: Path, endpoint_url: str, format_: str) -> None:
     counts = dict.fromkeys((OK, NOTE, PROBLEM), 0)
     for finding in _findings(data_dir, endpoint_url):
         counts[finding.state] += 1
-        if format_ == "json":
+        if format_ == JSON:
             click.echo(orjson.dumps(asdict(finding)))
         else:
             _show(finding)
-    if format_ == "text":
+    if format_ == TEXT:
         problems, notes = counts[PROBLEM], counts[NOTE]
         click.echo(f"\n{_counted(problems, 'problem')}, {_counted(notes, 'note')}.")
     if counts[PROBLEM]:
@@ -78,7 +72,7 @@ def _show(finding: Finding) -> None:
     indent = " " * (_STATE_WIDTH + _PART_WIDTH)
     for number, text in enumerate(filter(None, (finding.text, finding.remedy))):
         shown = click.wrap_text(text, _WIDTH, indent, indent)
-        click.echo(shown if number else f"{state}{finding.part:<{_PART_WIDTH}}{shown[len(indent):]}")
+        click.echo(shown if number else f"{state}{finding.part:<{_PART_WIDTH}}{shown[len(indent) :]}")
 
 
 def _counted(number: int, noun: str) -> str:

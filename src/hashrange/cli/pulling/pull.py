@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hashrange.cli.forms import limit_option
+from hashrange.cli.forms import counted, limit_option
 from hashrange.cli.pulling import copying
 from hashrange.cli.pulling.masking import Masks, Unmasked, WrongRules, masks_of
 from hashrange.cli.pulling.naming import TablePattern, names, table_pattern
@@ -222,7 +222,7 @@ class _Pull:
                 copied = copying.copy_items(
                     self._source, table, self._target, plan.name, self._items_max, shown.update, masked
                 )
-            text += f"; {copied} {'item' if copied == 1 else 'items'} copied{hidden}"
+            text += f"; {counted(copied, 'item')} copied{hidden}"
         click.echo(f"{plan.name}: {text}")
 
     def _why(self, error: Exception) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from hashrange.cli.forms import JSON, format_option, print_lines
+from hashrange.cli.forms import JSON, counted, format_option, print_lines
 from hashrange.cli.serving import serve
 from hashrange.cli.serving.options import in_sections, shown_value
 from hashrange.cli.serving.settings_file import CONFIG, WrongSettings, read
@@ -88,7 +88,7 @@ def check(file: Path) -> None:
         raise click.ClickException(str(error)) from None
     except ValueError as error:
         raise click.ClickException(f"{file}: {error}") from None
-    click.echo(f"{file}: {len(found)} {'setting' if len(found) == 1 else 'settings'}, no errors")
+    click.echo(f"{file}: {counted(len(found), 'setting')}, no errors")
 
 
 def _entry(ctx: click.Context, option: click.Option) -> dict[str, str]:
