@@ -19,9 +19,9 @@ import pytest
 from hashrange.database import Database
 from hashrange.errors import ServiceError, TransactionConflictException
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.tables.background import restoring
 from hashrange.tables.bites import Limit
 from hashrange.tables.inspection.check import check as problems
+from hashrange.tables.writes import builds
 from worlds import create, recovery_of
 
 Acknowledge = Callable[[str], None]
@@ -114,7 +114,7 @@ def move(database: Database) -> None:
 
 def run(directory: str, acknowledge: Acknowledge) -> None:
     """Write and restore until killed."""
-    pytest.MonkeyPatch().setattr(restoring, "AT_ONCE", Limit(0))  # until it is killed
+    pytest.MonkeyPatch().setattr(builds, "AT_ONCE", Limit(0))  # until it is killed
     database = Database(EmbeddedEngine(directory, write_buffer_bytes=256 * 1024))
     prepare(database)
 

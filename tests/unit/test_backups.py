@@ -32,12 +32,12 @@ from hashrange.errors import (
     TableInUseException,
     ValidationException,
 )
-from hashrange.tables.background import restoring
 from hashrange.tables.bites import Limit
 from hashrange.tables.definitions import dropped
 from hashrange.tables.inspection import mending
 from hashrange.tables.inspection.check import check
 from hashrange.tables.jobs.backups import backup_writer
+from hashrange.tables.writes import builds
 from worlds import recovery_of, table_of
 
 
@@ -366,7 +366,7 @@ def test_a_deleted_table_with_recovery_leaves_a_backup(
 ) -> None:
     """[report] ack-api-quirks DDB-BACKUP-014, 015"""
     if not at_once:
-        monkeypatch.setattr(restoring, "AT_ONCE", Limit(0))
+        monkeypatch.setattr(builds, "AT_ONCE", Limit(0))
     world.fill(20)
     world("UpdateContinuousBackups", **recovery_of("music"))
     before = world.rows()

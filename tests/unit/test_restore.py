@@ -30,6 +30,7 @@ from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.inspection import check, mending
 from hashrange.tables.items import records
+from hashrange.tables.writes import builds
 from histories import DAY, NOW, Contents, World, key_of, opener_of, put, steps, take
 from worlds import expiry_of, new_index, recovery_of, table_of
 
@@ -75,7 +76,7 @@ class Recoverable(World):
 @pytest.fixture
 def in_bites(monkeypatch: pytest.MonkeyPatch) -> None:
     """No restore is done at once."""
-    monkeypatch.setattr(restoring, "AT_ONCE", Limit(0))
+    monkeypatch.setattr(builds, "AT_ONCE", Limit(0))
 
 
 @pytest.fixture(params=["memory", "embedded", "reruns"])
@@ -110,7 +111,7 @@ def test_a_restored_table_is_what_the_table_was(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch, opener_of(engine) as opener:
         if not at_once:
-            patch.setattr(restoring, "AT_ONCE", Limit(0))
+            patch.setattr(builds, "AT_ONCE", Limit(0))
         world = Recoverable(opener)
         try:
             take(world, ("index",))
@@ -345,7 +346,7 @@ def test_a_restore_whose_source_is_lost_fails_and_can_be_deleted(world: Recovera
 def test_the_cut_is_exact_while_writers_work(engine: str) -> None:
     """Transfers between items keep their sum, in every table that is restored meanwhile."""
     with pytest.MonkeyPatch.context() as patch, opener_of(engine) as opener:
-        patch.setattr(restoring, "AT_ONCE", Limit(0))
+        patch.setattr(builds, "AT_ONCE", Limit(0))
         world = Recoverable(opener)
         for number in range(20):
             put(world, number, 100)

@@ -33,7 +33,7 @@ from hashrange.tables.definitions import catalog, dropped
 from hashrange.tables.definitions.dropped import Dropped
 from hashrange.tables.definitions.table import Table
 from hashrange.tables.history import recording
-from hashrange.tables.jobs.backups import backup_records, source
+from hashrange.tables.jobs.backups import backup_records
 from hashrange.tables.jobs.backups.backup_records import Backup
 
 _NO_DIRECTORY: Final = (
@@ -57,7 +57,7 @@ def prepare_create(request: Request, context: Context) -> WriteBody:
 
     def body(txn: Transaction) -> Answer:
         table = _open(txn, name, context)
-        held = recording.hold(txn, table, source.hold_of(id_), now)
+        held = recording.hold(txn, table, backup_records.hold_of(id_), now)
         catalog.save(txn, held)
         backup = Backup(
             id=id_,
@@ -79,7 +79,7 @@ def prepare_create(request: Request, context: Context) -> WriteBody:
 
 
 def _stamp(table: Table, id_: str) -> int:
-    hold = table.history.hold(source.hold_of(id_)) if table.history is not None else None
+    hold = table.history.hold(backup_records.hold_of(id_)) if table.history is not None else None
     assert hold is not None
     return hold.since
 
@@ -184,7 +184,7 @@ def prepare_delete(request: Request, context: Context) -> WriteBody:
         if backup_records.is_in_use(txn, backup.id):
             raise BackupInUseException(f"Backup is being used to restore table: {name.arn}")
         if backup.status == "CREATING":
-            source.release(txn, backup)
+            backup_records.release(txn, backup)
         deleted = msgspec.structs.replace(backup, status="DELETED", files=())
         backup_records.save(txn, deleted)
         return {"BackupDescription": backup_description.describe(txn, deleted, name, context)}

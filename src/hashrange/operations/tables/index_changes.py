@@ -26,7 +26,7 @@ from hashrange.operations.tables import definition, throughput
 from hashrange.storage.api import Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Index, KeySchema, KeyType, Table, Vector, Warming
-from hashrange.tables.writes import backfill
+from hashrange.tables.writes import backfill, builds
 
 _ACTIONS = ("Update", "Create", "Delete")
 ONE_AT_A_TIME: Final = (
@@ -230,7 +230,7 @@ def _create(
     definition.check_indexes((*table.indexes, new))
     index = msgspec.structs.replace(new, space=catalog.new_space(txn), status="CREATING", backfilling=True)
     made = msgspec.structs.replace(table, indexes=(*table.indexes, index))
-    if at_once and backfill.at_once(txn, made, index):
+    if at_once and builds.at_once(txn, made.space, backfill.work(made, index)):
         active = msgspec.structs.replace(index, status="ACTIVE", backfilling=False)
         made = made.with_index(active)
     # The answer shows the first phase, in which the service allocates resources.

@@ -16,7 +16,7 @@ from hashrange.operations.context import Answer, Context, ReadBody, Request, Wri
 from hashrange.storage.api import Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Table, TimeToLive
-from hashrange.tables.writes import expiry
+from hashrange.tables.writes import builds, expiry
 
 _HOUR = 3_600
 
@@ -66,7 +66,7 @@ def _check_change(table: Table, attribute: str, enabled: bool, context: Context)
 
 def _enable(txn: Transaction, table: Table, attribute: str, now: float) -> Table:
     ttl = TimeToLive(attribute, now, catalog.new_space(txn), built=False)
-    built = expiry.at_once(txn, table, ttl)
+    built = builds.at_once(txn, table.space, expiry.work(table, ttl))
     return msgspec.structs.replace(table, ttl=msgspec.structs.replace(ttl, built=built), ttl_changed=now)
 
 
@@ -86,8 +86,6 @@ def prepare_describe(request: Request, context: Context) -> ReadBody:
         if table.ttl is None:
             return {"TimeToLiveDescription": {"TimeToLiveStatus": "DISABLED"}}
         status = "ENABLED" if table.ttl.built else "ENABLING"
-        return {
-            "TimeToLiveDescription": {"TimeToLiveStatus": status, "AttributeName": table.ttl.attribute}
-        }
+        return {"TimeToLiveDescription": {"TimeToLiveStatus": status, "AttributeName": table.ttl.attribute}}
 
     return body

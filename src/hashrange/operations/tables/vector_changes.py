@@ -87,9 +87,7 @@ def check_allocated(table: Table, request: Request) -> None:
 
 def _being_created(table: Table, name: str) -> ResourceInUseException:
     # [report] extenddb's measurements, with two spaces
-    return ResourceInUseException(
-        f"{STILL_IN_USE}Index is being created.  Table: {table.name} Index: {name}"
-    )
+    return ResourceInUseException(f"{STILL_IN_USE}Index is being created.  Table: {table.name} Index: {name}")
 
 
 def apply(txn: Transaction, table: Table, request: Request, context: Context) -> Changed:
@@ -104,9 +102,7 @@ def apply(txn: Transaction, table: Table, request: Request, context: Context) ->
     )
 
 
-def _create(
-    txn: Transaction, table: Table, part: Request, request: Request, context: Context
-) -> Changed:
+def _create(txn: Transaction, table: Table, part: Request, request: Request, context: Context) -> Changed:
     name, now, settings = part["IndexName"], context.now, context.settings
     vector_definitions.check_billing(table.billing_mode)
     given = definition.attribute_types(request.get("AttributeDefinitions") or [])
@@ -131,7 +127,8 @@ def _create(
     new = msgspec.structs.replace(new, status="CREATING", backfilling=True)
     begun = states.begun(new, now, settings)
     stored = msgspec.structs.replace(table, indexes=(*table.indexes, begun))
-    if settings.update_seconds == 0 and backfill.at_once(txn, stored, begun):
+    work = backfill.work(stored, begun)
+    if settings.update_seconds == 0 and builds.at_once(txn, stored.space, work):
         stored = stored.with_index(msgspec.structs.replace(begun, backfilling=False))
         stored = states.settled(stored, now, settings)
     # The answer shows the first phase.

@@ -22,7 +22,7 @@ from hashrange.encoding import PARTITION_BYTES
 from hashrange.settings import Settings
 from hashrange.storage.api import Reader, Transaction
 from hashrange.storage.failures import StorageError
-from hashrange.tables.bites import AT_ONCE, Limit
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions import states
 from hashrange.tables.definitions.spans import STAMP_MAX
 from hashrange.tables.definitions.table import Restore, Table
@@ -31,7 +31,7 @@ from hashrange.tables.history.past import Past
 from hashrange.tables.items import indexes, records
 from hashrange.tables.spaces import BACKFILL_SPACE
 from hashrange.tables.writes import applying, builds
-from hashrange.tables.writes.builds import Build, Found
+from hashrange.tables.writes.builds import Build, Found, Work
 
 
 class SourceLost(StorageError):
@@ -125,13 +125,21 @@ def _add(totals: dict[int, list[int]], space: int, size: int) -> None:
     total[1] += size
 
 
+def work(table: Table, restore: Restore) -> Work:
+    """What fills a table."""
+
+    def look_at_source(reader: Reader, low: bytes, limit: Limit) -> Found:
+        return look(reader, table, restore, low, limit)
+
+    def write_bite(txn: Transaction, bite: Found) -> bool:
+        return write(txn, table, bite)
+
+    return Work(build_of(table), look_at_source, write_bite)
+
+
 def at_once(txn: Transaction, table: Table, restore: Restore) -> bool:
     """Restore all items now, if there are few and none is damaged; returns whether it did."""
-    source = source_of(txn, restore)
-    if not builds.fit_at_once(txn, source.space):
-        return False
-    bite = look(txn, table, restore, b"", AT_ONCE)
-    return bite.high is None and not bite.damages and write(txn, table, bite)
+    return builds.at_once(txn, source_of(txn, restore).space, work(table, restore))
 
 
 def end(txn: Transaction, table: Table, restore: Restore) -> Table:

@@ -56,9 +56,7 @@ _PROGRESS_STEPS = 10
 _log = logging.getLogger("hashrange")
 
 
-def sweep(
-    engine: Engine, clock: Callable[[], float], settings: Settings, background: Background
-) -> float:
+def sweep(engine: Engine, clock: Callable[[], float], settings: Settings, background: Background) -> float:
     """End the states of tables that are due, and do a bite of each unit that is due. Returns the seconds
     until the next sweep, 0 while more is due.
 
@@ -191,7 +189,7 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
     name = table.full_name
     for index in table.indexes:
         if index.backfilling:
-            yield Unit(f"index {name}/{index.name}", partial(_fill, engine, name, index.space))
+            yield Unit(f"index {name}/{index.name}", partial(_fill, engine, name, index))
         if index.vector is not None:
             trim = partial(_trim_index, engine, name, index.space)
             yield Unit(f"changes of index {name}/{index.name}", trim)
@@ -202,7 +200,7 @@ def _units_of(engine: Engine, table: Table) -> Iterator[Unit]:
     if table.history is not None:
         yield Unit(f"history of {name}", partial(_tend_history, engine, name), destroys=True)
     if table.restore is not None and table.restore.backup is None and table.gone_at is None:
-        yield Unit(f"restore of {name}", partial(_restore, engine, name, table.id))
+        yield Unit(f"restore of {name}", partial(_restore, engine, name, table.id, table.restore.source))
 
 
 def _upkeep(engine: Engine, bite: Bite) -> bool:
@@ -243,51 +241,66 @@ def _part(
     return look(reader, low, limit)
 
 
-def _fill(engine: Engine, name: str, space: int, bite: Bite) -> bool:
-    """Fill a new index with a bite of entries; the last bite makes the index ACTIVE."""
+def _build(
+    engine: Engine,
+    bite: Bite,
+    find: Callable[[Reader], tuple[T, builds.Work] | None],
+    complete: Callable[[Transaction, T], None],
+    event: str,
+    **fields: str,
+) -> bool | None:
+    """Do a bite of a build; returns whether more is due, None if the build is over.
 
-    def index_of(reader: Reader) -> tuple[Table, Index, bytes] | None:
-        table = catalog.find_full(reader, name)
-        index = (
-            next((candidate for candidate in table.indexes if candidate.space == space), None)
-            if table
-            else None
-        )
-        if table is None or index is None or not index.backfilling:
-            return None
-        return table, index, backfill.cursor(reader, index)
+    `find` returns what is built, and how, as long as the build is due. `complete` stores that it is built.
+    """
 
-    begun = engine.read(index_of)
+    def begin(reader: Reader) -> tuple[builds.Work, bytes] | None:
+        found = find(reader)
+        return None if found is None else (found[1], builds.cursor(reader, found[1].build))
+
+    begun = engine.read(begin)
     if begun is None:
-        return False
-    table, index, low = begun
-
-    def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
-        return backfill.look(reader, table, index, low, limit)
-
-    items_bite = look_in_parts(engine, bite, low, look)
-    now, settings = bite.occasion.now, bite.occasion.settings
+        return None
+    items_bite = look_in_parts(engine, bite, begun[1], begun[0].look)
 
     def body(txn: Transaction) -> tuple[float, float] | None:
-        current = index_of(txn)
+        current = find(txn)
         if current is None:
             return None
-        table, index, _ = current
-        before = backfill.progress(txn, index)
-        if not backfill.write(txn, index, items_bite):
+        built, work = current
+        before = builds.progress(txn, work.build)
+        if not work.write(txn, items_bite):
             return None
         if items_bite.high is not None:
-            return before, backfill.progress(txn, index)
-        status = "ACTIVE" if index.vector is None else "CREATING"
-        filled = table.with_index(msgspec.structs.replace(index, status=status, backfilling=False))
-        catalog.save(txn, filled if index.vector is None else states.settled(filled, now, settings))
+            return before, builds.progress(txn, work.build)
+        complete(txn, built)
         return before, 1.0
 
     progress = bite.write(engine, body)
     if progress is not None:
         bite.damaged(items_bite.damages)
-        _log_progress("filling index", {"table": name, "index": index.name}, *progress)
+        _log_progress(event, fields, *progress)
     return items_bite.high is not None
+
+
+def _fill(engine: Engine, name: str, filling: Index, bite: Bite) -> bool:
+    """Fill a new index with a bite of entries; the last bite makes the index ACTIVE."""
+    now, settings = bite.occasion.now, bite.occasion.settings
+
+    def find(reader: Reader) -> tuple[tuple[Table, Index], builds.Work] | None:
+        table = catalog.find_full(reader, name)
+        for index in table.indexes if table is not None else ():
+            if table is not None and index.space == filling.space and index.backfilling:
+                return (table, index), backfill.work(table, index)
+        return None
+
+    def complete(txn: Transaction, built: tuple[Table, Index]) -> None:
+        table, index = built
+        status = "ACTIVE" if index.vector is None else "CREATING"
+        filled = table.with_index(msgspec.structs.replace(index, status=status, backfilling=False))
+        catalog.save(txn, filled if index.vector is None else states.settled(filled, now, settings))
+
+    return _build(engine, bite, find, complete, "filling index", table=name, index=filling.name) is True
 
 
 def _trim_index(engine: Engine, name: str, space: int, bite: Bite) -> bool:
@@ -310,38 +323,16 @@ def _trim_index(engine: Engine, name: str, space: int, bite: Bite) -> bool:
 def _queue(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     """Add a bite of the items that existed before time to live was enabled to the expiry queue."""
 
-    def table_of(reader: Reader) -> tuple[Table, bytes] | None:
+    def find(reader: Reader) -> tuple[Table, builds.Work] | None:
         table = catalog.find_full(reader, name)
-        return (table, expiry.cursor(reader, ttl)) if table is not None and table.ttl == ttl else None
+        return None if table is None or table.ttl != ttl else (table, expiry.work(table, ttl))
 
-    begun = engine.read(table_of)
-    if begun is None:
-        return False
-    table, low = begun
+    def complete(txn: Transaction, table: Table) -> None:
+        catalog.save(txn, msgspec.structs.replace(table, ttl=msgspec.structs.replace(ttl, built=True)))
 
-    def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
-        return expiry.look(reader, table, ttl, low, limit)
-
-    items_bite = look_in_parts(engine, bite, low, look)
-
-    def body(txn: Transaction) -> tuple[float, float] | None:
-        current = table_of(txn)
-        if current is None:
-            return None
-        before = expiry.progress(txn, ttl)
-        if not expiry.write(txn, ttl, items_bite):
-            return None
-        if items_bite.high is not None:
-            return before, expiry.progress(txn, ttl)
-        built = msgspec.structs.replace(ttl, built=True)
-        catalog.save(txn, msgspec.structs.replace(current[0], ttl=built))
-        return before, 1.0
-
-    progress = bite.write(engine, body)
-    if progress is not None:
-        bite.damaged(items_bite.damages)
-        _log_progress("queueing items to expire", {"table": name, "attribute": ttl.attribute}, *progress)
-    return True  # when the build has ended, items in the queue may be due at once
+    event = "queueing items to expire"
+    more = _build(engine, bite, find, complete, event, table=name, attribute=ttl.attribute)
+    return more is not None  # when the build has ended, items in the queue may be due at once
 
 
 def _expire(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
@@ -365,9 +356,7 @@ def _expire(engine: Engine, name: str, ttl: TimeToLive, bite: Bite) -> bool:
     return _one_by_one_if_need_be(engine, bite, expired, pass_over)
 
 
-def _expire_bite(
-    txn: Transaction, name: str, ttl: TimeToLive, occasion: Occasion, limit: Limit
-) -> Done:
+def _expire_bite(txn: Transaction, name: str, ttl: TimeToLive, occasion: Occasion, limit: Limit) -> Done:
     """Delete the items that are due and still expire at the time in the queue."""
     table = catalog.find_full(txn, name)
     if table is None or table.ttl != ttl:
@@ -502,44 +491,20 @@ def _roll_over(txn: Transaction, name: str, label: str, now: float) -> None:
     catalog.save(txn, msgspec.structs.replace(table, stream=stream))
 
 
-def _restore(engine: Engine, name: str, table_id: str, bite: Bite) -> bool:
+def _restore(engine: Engine, name: str, table_id: str, source: str, bite: Bite) -> bool:
     """Restore a bite of a table's items; the last bite makes the table ACTIVE."""
+    now, settings = bite.occasion.now, bite.occasion.settings
 
-    def restored_of(reader: Reader) -> tuple[Table, Restore, bytes] | None:
+    def find(reader: Reader) -> tuple[tuple[Table, Restore], builds.Work] | None:
         table = catalog.find_full(reader, name)
         if table is None or table.id != table_id or table.restore is None or table.gone_at is not None:
             return None
-        return table, table.restore, restoring.cursor(reader, table)
+        return (table, table.restore), restoring.work(table, table.restore)
 
-    begun = engine.read(restored_of)
-    if begun is None:
-        return False
-    table, restore, low = begun
+    def complete(txn: Transaction, built: tuple[Table, Restore]) -> None:
+        catalog.save(txn, restoring.completed(txn, *built, now, settings))
 
-    def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
-        return restoring.look(reader, table, restore, low, limit)
-
-    items_bite = look_in_parts(engine, bite, low, look)
-    occasion = bite.occasion
-
-    def body(txn: Transaction) -> tuple[float, float] | None:
-        current = restored_of(txn)
-        if current is None:
-            return None
-        table, restore, _ = current
-        before = restoring.progress(txn, table)
-        if not restoring.write(txn, table, items_bite):
-            return None
-        if items_bite.high is not None:
-            return before, restoring.progress(txn, table)
-        catalog.save(txn, restoring.completed(txn, table, restore, occasion.now, occasion.settings))
-        return before, 1.0
-
-    progress = bite.write(engine, body)
-    if progress is not None:
-        bite.damaged(items_bite.damages)
-        _log_progress("restoring", {"table": name, "source": restore.source}, *progress)
-    return items_bite.high is not None
+    return _build(engine, bite, find, complete, "restoring", table=name, source=source) is True
 
 
 def _remove_dropped(engine: Engine, deleted: dropped.Dropped, bite: Bite) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.bites import AT_ONCE, Limit
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions.table import Index, Table
 from hashrange.tables.items import indexes, records
 from hashrange.tables.spaces import BACKFILL_SPACE
 from hashrange.tables.writes import builds
-from hashrange.tables.writes.builds import Build, Found
+from hashrange.tables.writes.builds import Build, Found, Work
 
 
 def build_of(index: Index) -> Build:
@@ -22,20 +22,21 @@ def build_of(index: Index) -> Build:
     return Build(BACKFILL_SPACE, index.space.to_bytes(4, "big"))
 
 
-def look(reader: Reader, table: Table, index: Index, low: bytes, limit: Limit) -> Found:
-    """The entries of a bite of items, from the address `low` on."""
-    return builds.look(reader, table.space, low, limit, partial(_entry, table, index))
+def work(table: Table, index: Index) -> Work:
+    """What fills an index of a table."""
+
+    def look(reader: Reader, low: bytes, limit: Limit) -> Found:
+        return builds.look(reader, table.space, low, limit, partial(_entry, table, index))
+
+    return Work(build_of(index), look, partial(_write, index))
 
 
 def _entry(table: Table, index: Index, partition: bytes, sort: bytes, record: bytes) -> indexes.Entry | None:
     return indexes.entry_of(table, index, records.item_of(record), partition, sort, record)
 
 
-def write(txn: Transaction, index: Index, bite: Found) -> bool:
-    """Write the entries of a bite, except those of items that changed since `look`.
-
-    Returns False if another transaction has already written this bite.
-    """
+def _write(index: Index, txn: Transaction, bite: Found) -> bool:
+    """Write the entries of a bite, except those of items that changed since they were read."""
     changed = builds.advance(txn, build_of(index), bite.low, bite.high)
     if changed is None:
         return False
@@ -47,19 +48,6 @@ def write(txn: Transaction, index: Index, bite: Found) -> bool:
             size += entry.size
     txn.count(space, count, size)
     return True
-
-
-def at_once(txn: Transaction, table: Table, index: Index) -> bool:
-    """Fill an index now, if its table is small and has no damaged record; returns whether it did."""
-    if not builds.fit_at_once(txn, table.space):
-        return False
-    bite = look(txn, table, index, b"", AT_ONCE)
-    return bite.high is None and not bite.damages and write(txn, index, bite)
-
-
-def cursor(reader: Reader, index: Index) -> bytes:
-    """The address of the next item to read while the index is being filled; b"" before the first step."""
-    return builds.cursor(reader, build_of(index))
 
 
 def progress(reader: Reader, index: Index) -> float:

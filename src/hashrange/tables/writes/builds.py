@@ -44,6 +44,15 @@ class Found(NamedTuple):
     bytes: int
 
 
+class Work(NamedTuple):
+    """What a build does. `look` derives the values for items from an address on. `write` writes a bite of
+    them, and returns False if another transaction has already written this bite."""
+
+    build: Build
+    look: Callable[[Reader, bytes, Limit], Found]
+    write: Callable[[Transaction, Found], bool]
+
+
 def cursor(reader: Reader, build: Build) -> bytes:
     """The address of the next item to read; b"" before the first step."""
     return reader.get(build.space, build.name, b"") or b""
@@ -96,6 +105,15 @@ def fit_at_once(reader: Reader, space: int) -> bool:
     """Whether `space` has few enough items for the request that begins a build to do the whole build."""
     records, bytes_ = reader.totals(space)
     return records <= AT_ONCE.items and bytes_ <= AT_ONCE.bytes
+
+
+def at_once(txn: Transaction, space: int, work: Work) -> bool:
+    """Do a build now, if `space`, whose items it reads, is small and has no damaged record; returns whether
+    it did."""
+    if not fit_at_once(txn, space):
+        return False
+    bite = work.look(txn, b"", AT_ONCE)
+    return bite.high is None and not bite.damages and work.write(txn, bite)
 
 
 def joined(first: Found, second: Found) -> Found:

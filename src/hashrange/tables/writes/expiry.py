@@ -15,15 +15,16 @@ than five years ago, never expire.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from hashrange.encoding import PARTITION_BYTES
 from hashrange.limits import TTL_PAST_SECONDS_MAX
 from hashrange.storage.api import Reader, Transaction
-from hashrange.tables.bites import AT_ONCE, Limit
+from hashrange.tables.bites import Limit
 from hashrange.tables.definitions.table import Table, TimeToLive
 from hashrange.tables.items import records
 from hashrange.tables.writes import builds, queues
-from hashrange.tables.writes.builds import Build, Found
+from hashrange.tables.writes.builds import Build, Found, Work
 from hashrange.values import Item, numbers
 
 _CURSOR = b"cursor"
@@ -98,30 +99,25 @@ def build_of(ttl: TimeToLive) -> Build:
     return Build(ttl.space, _CURSOR)
 
 
-def cursor(reader: Reader, ttl: TimeToLive) -> bytes:
-    """The address of the next item to be queued while the queue is being built; b"" before the first step."""
-    return builds.cursor(reader, build_of(ttl))
-
-
 def progress(reader: Reader, ttl: TimeToLive) -> float:
     """The share of the queue that is built, from 0 to 1."""
     return 1.0 if ttl.built else builds.progress(reader, build_of(ttl))
 
 
-def look(reader: Reader, table: Table, ttl: TimeToLive, low: bytes, limit: Limit) -> Found:
-    """The expiry times of a bite of items, from the address `low` on."""
+def work(table: Table, ttl: TimeToLive) -> Work:
+    """What puts the items of a table into its queue."""
 
     def derive(partition: bytes, sort: bytes, record: bytes) -> int | None:
         return expires_at(ttl.attribute, records.item_of(record))
 
-    return builds.look(reader, table.space, low, limit, derive)
+    def look(reader: Reader, low: bytes, limit: Limit) -> Found:
+        return builds.look(reader, table.space, low, limit, derive)
+
+    return Work(build_of(ttl), look, partial(_write, ttl))
 
 
-def write(txn: Transaction, ttl: TimeToLive, bite: Found) -> bool:
-    """Add the items of a bite to the queue, except those that changed since `look`.
-
-    Returns False if another transaction has already written this bite.
-    """
+def _write(ttl: TimeToLive, txn: Transaction, bite: Found) -> bool:
+    """Add the items of a bite to the queue, except those that changed since they were read."""
     changed = builds.advance(txn, build_of(ttl), bite.low, bite.high)
     if changed is None:
         return False
@@ -129,11 +125,3 @@ def write(txn: Transaction, ttl: TimeToLive, bite: Found) -> bool:
         if address not in changed:
             queues.add(txn, ttl.space, seconds, address)
     return True
-
-
-def at_once(txn: Transaction, table: Table, ttl: TimeToLive) -> bool:
-    """Build the queue now, if the table is small and has no damaged record; returns whether it did."""
-    if not builds.fit_at_once(txn, table.space):
-        return False
-    bite = look(txn, table, ttl, b"", AT_ONCE)
-    return bite.high is None and not bite.damages and write(txn, ttl, bite)

@@ -1,7 +1,6 @@
 """Backups: a table's items as of a moment, in files that any tool can read.
 
     backup_records  what is stored of a backup
-    source          the table that is being read, and the hold on its history
     files           the folder of a backup: the manifest, the checksums, the files of items
     backup_writer   a backup that is being written
     backup_reader   a backup from which a table is restored

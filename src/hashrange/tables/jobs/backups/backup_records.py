@@ -3,7 +3,9 @@
     ("backup", scope / id) → the `Backup`
 
 An id begins with the time of its request in milliseconds, so that the backups of a scope lie in the order of
-their times. The items themselves are in the files of a folder (`files`).
+their times. The items themselves are in the files of a folder (`files`). A backup that is CREATING holds the
+history of its table, which may be deleted meanwhile: its items then stay until the backup has them
+(`history.sources`).
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hashrange.storage.api import Reader
+from hashrange.storage.api import Reader, Transaction
+from hashrange.storage.failures import StorageError
 from hashrange.tables.definitions import catalog
+from hashrange.tables.definitions.table import Table
+from hashrange.tables.history import sources
 from hashrange.tables.jobs.backups.files import DataFile
 from hashrange.tables.jobs.job_records import Records
 from hashrange.tables.spaces import BACKUP_SPACE, BACKUPS
@@ -27,9 +32,9 @@ class Backup(msgspec.Struct, frozen=True):
     and AttributeDefinitions.
 
     While it is CREATING, `files` are the files that are whole, `place` is the address of the next item to
-    write, in hex, and `items` and `bytes` count those in `files`; `stamp` is the moment;
-    `is_read`: there is no next item. It is DELETED until
-    its files are gone. `problem` says why a restore found that the files cannot be used.
+    write, in hex, and `items` and `bytes` count those in `files`; `stamp` is the moment; `is_read`: there is
+    no next item. It is DELETED until its files are gone. `problem` says why a restore found that the files
+    cannot be used.
     """
 
     id: str
@@ -78,3 +83,28 @@ def is_in_use(reader: Reader, id_: str) -> bool:
         table.restore is not None and table.restore.backup == id_ and table.gone_at is None
         for table in catalog.definitions(reader)
     )
+
+
+class SourceLost(StorageError):
+    """The table of a backup is missing, because the store was damaged."""
+
+
+def hold_of(id_: str) -> str:
+    """The name under which a backup holds its table's history."""
+    return f"backup:{id_}"
+
+
+def source_of(reader: Reader, backup: Backup) -> Table:
+    """The table of a backup, even if it was deleted meanwhile. Raises `SourceLost`."""
+    table = sources.find(reader, backup.table_full_name, backup.table_id)
+    if table is None or table.history is None or table.history.hold(hold_of(backup.id)) is None:
+        raise SourceLost(
+            f"Table {backup.table_full_name} with the id {backup.table_id}, or its history, is missing, so "
+            "its backup cannot be finished. Delete the backup."
+        )
+    return table
+
+
+def release(txn: Transaction, backup: Backup) -> None:
+    """Release the table."""
+    sources.release(txn, backup.table_full_name, backup.table_id, hold_of(backup.id))

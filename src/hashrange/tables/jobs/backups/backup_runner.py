@@ -35,7 +35,7 @@ from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.table import Restore, Table
 from hashrange.tables.history.past import Past
 from hashrange.tables.items import records
-from hashrange.tables.jobs.backups import backup_records, files, source
+from hashrange.tables.jobs.backups import backup_records, files
 from hashrange.tables.jobs.backups.backup_reader import Reading
 from hashrange.tables.jobs.backups.backup_records import Backup
 from hashrange.tables.jobs.backups.backup_writer import Writing
@@ -131,8 +131,10 @@ class Runner:
         def give_up(error: Exception) -> bool:
             if not self._writings.has_tried_enough(id_, error):
                 return False
-            bite.write(self._engine, partial(_give_up, scope=scope, id_=id_, error=described(error),
-                                             now=bite.occasion.now))
+            bite.write(
+                self._engine,
+                partial(_give_up, scope=scope, id_=id_, error=described(error), now=bite.occasion.now),
+            )
             return True
 
         return self._writings.run(id_, partial(self._write_bite, scope, id_, bite), give_up)
@@ -161,7 +163,7 @@ class Runner:
             writing = self._writings.opened[backup.id] = Writing(directory, backup)
 
         def look(reader: Reader, low: bytes, limit: Limit) -> builds.Found:
-            table = source.table_of(reader, backup)
+            table = backup_records.source_of(reader, backup)
             past = Past(reader, table, backup.stamp)
             return builds.look(past, table.space, low, limit, _record)
 
@@ -172,8 +174,9 @@ class Runner:
             return backup
         file = writing.end()
         del self._writings.opened[backup.id]
-        return bite.write(engine, partial(_advance, before=backup, file=file, writing=writing,
-                                          is_read=part.high is None))
+        return bite.write(
+            engine, partial(_advance, before=backup, file=file, writing=writing, is_read=part.high is None)
+        )
 
     # -- restoring
 
@@ -185,8 +188,10 @@ class Runner:
             if not is_damaged and not self._readings.has_tried_enough(table_id, error):
                 return False
             problem = str(error) if is_damaged else described(error)
-            bite.write(self._engine, partial(_fail, name=name, table_id=table_id, error=problem,
-                                             now=bite.occasion.now))
+            bite.write(
+                self._engine,
+                partial(_fail, name=name, table_id=table_id, error=problem, now=bite.occasion.now),
+            )
             return True
 
         return self._readings.run(table_id, partial(self._restore_bite, name, table_id, bite), give_up)
@@ -315,7 +320,7 @@ def _give_up(txn: Transaction, scope: str, id_: str, error: str, now: float) -> 
     backup = backup_records.find(txn, scope, id_)
     if backup is None or backup.status != "CREATING":
         return
-    source.release(txn, backup)
+    backup_records.release(txn, backup)
     backup_records.save(txn, msgspec.structs.replace(backup, status="DELETED", files=()))
     fields = {"backup": id_, "table": backup.table_name, "reason": error}
     _log.error("a backup was cancelled and deleted", extra={"fields": fields})
@@ -344,7 +349,7 @@ def _complete(txn: Transaction, scope: str, id_: str) -> None:
     backup = backup_records.find(txn, scope, id_)
     if backup is None or backup.status != "CREATING":
         return
-    source.release(txn, backup)
+    backup_records.release(txn, backup)
     # The manifest now has the entries of the files.
     backup_records.save(txn, msgspec.structs.replace(backup, status="AVAILABLE", files=()))
     fields = {"backup": id_, "table": backup.table_name, "items": backup.items, "folder": backup.folder}
