@@ -46,11 +46,11 @@ def core() -> list[application.Endpoint]:
         data,
         destinations,
         faults,
+        insights,
         status,
         tables,
         travel,
     )
-    from hashrange.server.admin.usage import insights
 
     shown = (status, tables, insights, destinations)
     changed = (clock, faults, travel, backups, checkpoints, data)

@@ -9,10 +9,9 @@ A function of this module makes a rule; `table`, `index` and `key` say which req
 methods of `Rule` which of these get the fault. docs/faults.md describes all of them.
 
     rules    which requests get a fault
-    effects  what the fault does to them
+    effects  what the fault does to them, and what then happens to a request
     text     rules as text
     armed    the rules in force on a database; decides what happens to a request
-    fates    what happens to a request
 
 These faults happen before or after the engine's work. For commits that fail inside the engine see
 `hashrange_engine_tests.faults`.
@@ -27,8 +26,7 @@ from typing import Any
 from hashrange.errors import AnswerLost
 from hashrange.faults import effects
 from hashrange.faults.armed import Armed, Faults
-from hashrange.faults.effects import Effect
-from hashrange.faults.fates import Fate
+from hashrange.faults.effects import Effect, Fate
 from hashrange.faults.rules import Rule
 from hashrange.faults.text import WrongRule, parse, parse_lines, show
 

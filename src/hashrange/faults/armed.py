@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hashrange.clock import Clock, ManualClock, VirtualClock
-from hashrange.faults.effects import Latency, Met
-from hashrange.faults.fates import Fate
+from hashrange.faults.effects import Fate, Latency, Met
 from hashrange.faults.rules import Rule
 from hashrange.faults.text import parse, show
 from hashrange.observing.observer import ObservedRequest, Observer

@@ -1,8 +1,7 @@
 """The effects: what a rule that fires does to a request.
 
 Each effect is a frozen dataclass. Its fields are its options, under the names that they have in the text of a
-rule; `word` is its own name there. `fits` says which operations it can affect, and `meet` makes the `Fate` of
-a request.
+rule; `word` is its own name there. `meet` makes the `Fate` of a request.
 
 `operations.throttling` has the texts of throttled requests. Source of the other messages: API reference,
 "TransactionCanceledException".
@@ -22,13 +21,13 @@ from hashrange.errors import (
     InternalServerError,
     LimitExceededException,
     RequestLimitExceeded,
+    ServiceError,
     ThrottlingException,
     TransactionCanceledException,
     TransactionConflictException,
     TransactionInProgressException,
     TrimmedDataAccessException,
 )
-from hashrange.faults.fates import Fate
 from hashrange.operations import REGISTRY, streams, throttling
 from hashrange.operations.context import Caller, Request
 from hashrange.operations.targets import Target
@@ -56,6 +55,33 @@ _CODES: Final = {
 }
 CODES: Final = tuple(_CODES)
 """The codes of cancellation reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What happens to one request.
+
+    `error` replaces the answer. If the request is `performed`, it runs first, and the error is delivered when
+    its writes are durable. `left` are the members of a batch that stay unprocessed. The outcome is delayed by
+    `delay_seconds`; before it, a virtual clock is advanced by `virtual_seconds`.
+    """
+
+    error: ServiceError | None = None
+    performed: bool = False
+    left: frozenset[int] = frozenset()
+    delay_seconds: float = 0.0
+    virtual_seconds: float = 0.0
+
+    def joined(self, other: Fate) -> Fate:
+        """Both fates: the first error counts, the delays add up."""
+        first = self if self.error is not None else other
+        return Fate(
+            first.error,
+            first.performed,
+            self.left or other.left,
+            self.delay_seconds + other.delay_seconds,
+            self.virtual_seconds + other.virtual_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +119,17 @@ class Met:
 
 
 class Effect(Protocol):
-    """What a rule does to a request. Implementations: the classes of this module."""
+    """What a rule does to a request. `word` is its name in the text of a rule, and `only` are the operations
+    that it can affect; without them, all."""
+
+    __slots__ = ()
 
     word: ClassVar[str]
+    only: ClassVar[frozenset[str]] = frozenset()
 
     def fits(self, operation: str) -> bool:
         """Whether the effect can affect requests of an operation."""
-        ...
+        return not self.only or operation in self.only
 
     def meet(self, incident: Met) -> Fate | None:
         """What happens to a request; None: nothing."""
@@ -107,7 +137,7 @@ class Effect(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Throttle:
+class Throttle(Effect):
     """The request is refused because of its rate.
 
     `limit` is the end of its throttling reason, `exception` its exception if it is not the usual one. A
@@ -124,9 +154,6 @@ class Throttle:
         choose("limit", self.limit, LIMITS)
         if self.exception:
             choose("exception", self.exception, EXCEPTIONS)
-
-    def fits(self, operation: str) -> bool:
-        return True
 
     def meet(self, incident: Met) -> Fate:
         if incident.operation in STREAMS:
@@ -148,22 +175,19 @@ class Throttle:
 
 
 @dataclass(frozen=True, slots=True)
-class InternalError:
+class InternalError(Effect):
     """The answer is an InternalServerError, which does not say whether the request was `performed`."""
 
     performed: bool = False
 
     word: ClassVar[str] = "internal-error"
 
-    def fits(self, operation: str) -> bool:
-        return True
-
     def meet(self, incident: Met) -> Fate:
         return Fate(InternalServerError(INTERNAL), self.performed)
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Effect):
     """Another transaction is using an item of the request.
 
     A transaction is cancelled with the reason TransactionConflict for the first member that the rule matches;
@@ -171,9 +195,7 @@ class Conflict:
     """
 
     word: ClassVar[str] = "conflict"
-
-    def fits(self, operation: str) -> bool:
-        return operation in _CONFLICTING
+    only: ClassVar[frozenset[str]] = _CONFLICTING
 
     def meet(self, incident: Met) -> Fate | None:
         if incident.operation in TRANSACTIONS:
@@ -184,31 +206,27 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Effect):
     """A transaction is cancelled with the reason `code` for the first member that the rule matches."""
 
     code: str = "ConditionalCheckFailed"
 
     word: ClassVar[str] = "cancel"
+    only: ClassVar[frozenset[str]] = TRANSACTIONS
 
     def __post_init__(self) -> None:
         choose("code", self.code, _CODES)
-
-    def fits(self, operation: str) -> bool:
-        return operation in TRANSACTIONS
 
     def meet(self, incident: Met) -> Fate:
         return Fate(incident.canceled(self.code, _CODES[self.code]))
 
 
 @dataclass(frozen=True, slots=True)
-class InProgress:
+class InProgress(Effect):
     """A transaction with this token is still in progress: TransactionInProgressException."""
 
     word: ClassVar[str] = "in-progress"
-
-    def fits(self, operation: str) -> bool:
-        return operation in ("ExecuteTransaction", "TransactWriteItems")
+    only: ClassVar[frozenset[str]] = frozenset({"ExecuteTransaction", "TransactWriteItems"})
 
     def meet(self, incident: Met) -> Fate | None:
         if incident.request.get("ClientRequestToken") is None:
@@ -217,7 +235,7 @@ class InProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class Latency(Effect):
     """The request is performed at once, and its answer comes `seconds` later.
 
     If they are `virtual`, nobody waits: the database's virtual clock is advanced instead.
@@ -232,15 +250,12 @@ class Latency:
         if not 0 <= self.seconds < math.inf:
             raise ValueError(f"seconds={self.seconds} is not a number of seconds, as 0.2 is")
 
-    def fits(self, operation: str) -> bool:
-        return True
-
     def meet(self, incident: Met) -> Fate:
         return Fate(virtual_seconds=self.seconds) if self.virtual else Fate(delay_seconds=self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class LoseAnswer:
+class LoseAnswer(Effect):
     """The connection is closed before the answer: after the writes are durable, or, if the request is not
     `performed`, before anything is done."""
 
@@ -248,15 +263,12 @@ class LoseAnswer:
 
     word: ClassVar[str] = "lose-answer"
 
-    def fits(self, operation: str) -> bool:
-        return True
-
     def meet(self, incident: Met) -> Fate:
         return Fate(AnswerLost("The connection was closed by a fault."), self.performed)
 
 
 @dataclass(frozen=True, slots=True)
-class Unprocessed:
+class Unprocessed(Effect):
     """A part of a batch stays unprocessed: a `share` of the members that the rule matches, from the last.
 
     At least one member is processed. A rule with a key leaves all members that it matches; if they are the
@@ -266,13 +278,11 @@ class Unprocessed:
     share: float = 0.5
 
     word: ClassVar[str] = "unprocessed"
+    only: ClassVar[frozenset[str]] = BATCHES
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise ValueError(f"share={self.share} is not a share of a batch, as 0.5 and 1 are")
-
-    def fits(self, operation: str) -> bool:
-        return operation in BATCHES
 
     def meet(self, incident: Met) -> Fate | None:
         if incident.chosen:
@@ -285,13 +295,11 @@ class Unprocessed:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireIterator:
+class ExpireIterator(Effect):
     """The shard iterator of a GetRecords has expired."""
 
     word: ClassVar[str] = "expire-iterator"
-
-    def fits(self, operation: str) -> bool:
-        return operation == "GetRecords"
+    only: ClassVar[frozenset[str]] = frozenset({"GetRecords"})
 
     def meet(self, incident: Met) -> Fate:
         try:
@@ -302,13 +310,11 @@ class ExpireIterator:
 
 
 @dataclass(frozen=True, slots=True)
-class Trim:
+class Trim(Effect):
     """The records that a GetRecords or a GetShardIterator asks for were trimmed."""
 
     word: ClassVar[str] = "trim"
-
-    def fits(self, operation: str) -> bool:
-        return operation in ("GetRecords", "GetShardIterator")
+    only: ClassVar[frozenset[str]] = frozenset({"GetRecords", "GetShardIterator"})
 
     def meet(self, incident: Met) -> Fate:
         return Fate(TrimmedDataAccessException(streams.TRIMMED))

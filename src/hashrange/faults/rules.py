@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from hashrange.faults.effects import Effect, Met, Throttle
-from hashrange.faults.fates import Fate
+from hashrange.faults.effects import Effect, Fate, Met, Throttle
 from hashrange.operations import REGISTRY
 from hashrange.operations.targets import Target
 

@@ -34,6 +34,16 @@ class Readable(Protocol):
     def close(self) -> None: ...
 
 
+class Digest(Protocol):
+    """What `hashlib` makes."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
+
+    def hexdigest(self) -> str: ...
+
+
 _BEGINNINGS: Final = {b"\x1f\x8b": "GZIP", b"\x28\xb5\x2f\xfd": "ZSTD"}
 
 
@@ -84,3 +94,22 @@ class _Begun(io.RawIOBase):
 def gzip_writer(sink: Any, level: int = _LEVEL) -> gzip.GzipFile:
     """A stream that compresses into `sink`; equal contents give equal bytes."""
     return gzip.GzipFile(filename="", fileobj=sink, mode="wb", compresslevel=level, mtime=0)
+
+
+class Digesting:
+    """A sink for `gzip_writer` that passes bytes on to `sink`, counts them, and adds them to `digest`."""
+
+    def __init__(self, sink: Any, digest: Digest) -> None:
+        self._sink = sink
+        self.digest = digest
+        self.count = 0
+
+    def write(self, data: Any) -> int:
+        content = bytes(data)
+        self._sink.write(content)
+        self.digest.update(content)
+        self.count += len(content)
+        return len(content)
+
+    def flush(self) -> None:
+        """Nothing: the sink is flushed by who opened it."""

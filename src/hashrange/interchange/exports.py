@@ -29,7 +29,7 @@ import orjson
 
 from hashrange.buckets import Buckets, ObjectWriter
 from hashrange.interchange import dynamodb_json, ion
-from hashrange.interchange.compression import gzip_writer
+from hashrange.interchange.compression import Digesting, gzip_writer
 from hashrange.values import Item
 
 Format = Literal["DYNAMODB_JSON", "ION"]
@@ -81,7 +81,7 @@ class DataWriter:
     """Writes the lines of one data object."""
 
     def __init__(self, sink: ObjectWriter, format_: Format) -> None:
-        self._hashing = _Hashing(sink)
+        self._hashing = Digesting(sink, hashlib.md5(usedforsecurity=False))
         self._gzip = gzip_writer(self._hashing)
         self._format = format_
         self.items = 0
@@ -125,29 +125,7 @@ class DataWriter:
     def close(self) -> str:
         """End the object; returns its MD5 in base64."""
         self._gzip.close()
-        return _md5_text(self._hashing.digest())
-
-
-class _Hashing:
-    """Passes bytes on, and computes their MD5."""
-
-    def __init__(self, sink: ObjectWriter) -> None:
-        self._sink = sink
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        self.count = 0
-
-    def write(self, data: Any) -> int:
-        content = bytes(data)
-        self._sink.write(content)
-        self._md5.update(content)
-        self.count += len(content)
-        return len(content)
-
-    def flush(self) -> None:
-        pass
-
-    def digest(self) -> bytes:
-        return self._md5.digest()
+        return _md5_text(self._hashing.digest.digest())
 
 
 def _md5_text(digest: bytes) -> str:

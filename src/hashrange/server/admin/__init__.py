@@ -8,7 +8,7 @@
     status       GET /health and /metrics
     tables       GET /v1/tables
     attention    whether somebody looks at what is counted
-    usage        GET /v1/insights: the keys that are used most
+    insights     GET /v1/insights: the keys that are used most
     clock        GET and POST /v1/clock
     faults       GET, POST and DELETE /v1/faults
     travel       the past of tables

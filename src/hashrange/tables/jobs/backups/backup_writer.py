@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from hashrange.files.durable import make_directory, private, sync, sync_directory
 from hashrange.interchange import dynamodb_json
-from hashrange.interchange.compression import gzip_writer
+from hashrange.interchange.compression import Digesting, gzip_writer
 from hashrange.tables.items import records
 from hashrange.tables.items.records import HEADER_BYTES
 from hashrange.tables.jobs.backups import files
@@ -40,7 +40,7 @@ class Writing:
         self._first = b""
         self._file: BinaryIO | None = None
         self._gzip: Any = None
-        self._sink: _Hashing | None = None
+        self._sink: Digesting | None = None
 
     @property
     def is_full(self) -> bool:
@@ -71,7 +71,7 @@ class Writing:
         path = self._folder / name
         path.with_name(path.name + _UNFINISHED).replace(path)
         sync_directory(path.parent)
-        return DataFile(name, self.items, self._sink.count, self._sink.hexdigest(), self._first.hex())
+        return DataFile(name, self.items, self._sink.count, self._sink.digest.hexdigest(), self._first.hex())
 
     def close(self) -> None:
         """Close an unfinished file, and remove it."""
@@ -85,28 +85,6 @@ class Writing:
         make_directory(path.parent)
         unfinished = path.with_name(path.name + _UNFINISHED)
         self._file = open(unfinished, "wb", opener=private)  # noqa: SIM115 (`drop` or the end closes it)
-        self._sink = _Hashing(self._file)
+        self._sink = Digesting(self._file, hashlib.sha256())
         self._gzip = gzip_writer(self._sink, _LEVEL)
         self._first = first
-
-
-class _Hashing:
-    """Passes bytes on, and computes their SHA-256."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._digest = hashlib.sha256()
-        self.count = 0
-
-    def write(self, data: Any) -> int:
-        content = bytes(data)
-        self._file.write(content)
-        self._digest.update(content)
-        self.count += len(content)
-        return len(content)
-
-    def flush(self) -> None:
-        pass
-
-    def hexdigest(self) -> str:
-        return self._digest.hexdigest()
