@@ -19,7 +19,7 @@ from hashrange.errors import (
     TrimmedDataAccessException,
     ValidationException,
 )
-from hashrange.operations.streams import iterators
+from hashrange.operations.streams import Position, show_iterator
 from hashrange.storage.api import STAMP_BYTES
 from hashrange.tables import streams
 from hashrange.tables.streams import StreamRecord
@@ -364,7 +364,7 @@ def test_forged_iterators_are_refused(log: Log) -> None:
     honest = log.iterator("TRIM_HORIZON")
     now = log.clock.now()
     for after, issued in ((-1, now), (2**64, now), (10**30, now), (1, -1.0), (1, 1e300)):
-        forged = iterators.show(log.arn, iterators.Position(log.shard, after, issued))
+        forged = show_iterator(log.arn, Position(log.shard, after, issued))
         with pytest.raises(ValidationException, match="Invalid ShardIterator"):
             log.page(forged)
     with pytest.raises(ValidationException, match="Invalid ShardIterator"):

@@ -145,7 +145,7 @@ def prepare_iterator(request: Request, context: Context) -> ReadBody:
         stream = _open(reader, arn, context.scope)
         shard = _open_shard(stream, request["ShardId"])
         after = _start(reader, stream, shard, request)
-        return {"ShardIterator": _show_iterator(arn, Position(shard.id, after, context.now))}
+        return {"ShardIterator": show_iterator(arn, Position(shard.id, after, context.now))}
 
     return body
 
@@ -208,7 +208,7 @@ def prepare_records(request: Request, context: Context) -> BilledReadBody:
         answer: Answer = {"Records": shown}
         exhausted = shard.end is not None and complete and len(shown) < limit
         if not exhausted:
-            answer["NextShardIterator"] = _show_iterator(arn, Position(shard.id, after, context.now))
+            answer["NextShardIterator"] = show_iterator(arn, Position(shard.id, after, context.now))
         return answer, capacity.stream_read(stream.table) if context.billed else capacity.NO_BILL
 
     return body
@@ -251,7 +251,7 @@ _ENCODE: Final = msgspec.json.Encoder()
 _DECODE: Final = msgspec.json.Decoder(Position)
 
 
-def _show_iterator(arn: str, position: Position) -> str:
+def show_iterator(arn: str, position: Position) -> str:
     """The iterator for a position in a stream."""
     return f"{arn}|1|{urlsafe_b64encode(_ENCODE.encode(position)).decode()}"
 
