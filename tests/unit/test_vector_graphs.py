@@ -153,6 +153,6 @@ def test_without_the_library_the_error_names_the_remedy(
     with pytest.raises(ValidationException) as caught:
         world.search([1, 1])
     assert str(caught.value) == (
-        "SearchVectors needs usearch because vector_exact_max is set, and usearch is not installed where this "
-        "database runs. Install it with: pip install usearch"
+        "SearchVectors needs usearch because vector_exact_max is set, and usearch is not installed where "
+        "this database runs. Install it with: pip install usearch"
     )
