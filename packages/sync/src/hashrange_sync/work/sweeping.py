@@ -10,10 +10,10 @@ How far each segment has come is stored after each page, so a walk goes on where
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from hashrange_sync.deciding import SideName
 from hashrange_sync.items import Item, digest
@@ -61,9 +61,18 @@ def range_of(mark: bytes) -> int:
     return int.from_bytes(mark[:2]) % _RANGES
 
 
+class _Scanned(NamedTuple):
+    """A page of a segment, and where the next begins; None: that was the last."""
+
+    segment: int
+    items: list[Item]
+    following: Item | None
+
+
 class Sweep:
     """A walk over the tables of a pair. `segments` is into how many parts each table is divided; it stays the
-    same until the walk ends. `pool` scans some of them side by side."""
+    same until the walk ends. `pool` scans some of them side by side, and ahead of what is looked at. `empty`
+    are the sides whose tables seem to be empty: they come first, and items are not looked for there."""
 
     def __init__(
         self,
@@ -73,29 +82,34 @@ class Sweep:
         progress: Progress,
         segments: int,
         pool: ThreadPoolExecutor | None = None,
+        empty: Collection[SideName] = (),
     ) -> None:
         self.progress = progress
-        self._sides = sides
+        self._sides = {name: sides[name] for name in sorted(sides, key=lambda name: name not in empty)}
+        self._empty = set(empty)
         self._state = state
         self._applier = applier
         self._segments = segments
         self._pool = pool
+        self._is_first = progress.reason == FIRST
         self._stored = state.segments()
+        self._ahead: tuple[SideName, list[Callable[[], _Scanned]]] | None = None
+        self._changed: set[bytes] = set()
         progress.items = sum(int(one["items"]["N"]) for one in self._stored.values())
+
+    def changed(self, marks: Iterable[bytes]) -> None:
+        """These items were changed: what was scanned of them ahead is over."""
+        self._changed.update(marks)
 
     def step(self) -> bool:
         """Look at a page of some segments, or at what was deleted. Returns whether the walk goes on. Raises
         `SyncError`."""
-        for name in self._sides:
-            due = [
-                segment
-                for segment in range(self._segments)
-                if not (stored := self._stored.get(f"{name}#{segment}")) or not stored["done"]["BOOL"]
-            ]
-            if due:
-                self._look(name, due[:_PAGES_MAX])
-                return True
-        if self.progress.reason != FIRST:
+        ahead = self._ahead or self._scan(self._due())
+        if ahead is not None:
+            name, scans = ahead
+            self._look(name, [scan() for scan in scans])
+            return True
+        if not self._is_first:
             # (before the first copy nothing was agreed on, so nothing can be missing)
             for name in self._sides:
                 self._missing(name)
@@ -105,52 +119,86 @@ class Sweep:
         self._state.note(sweep=None)
         return False
 
-    def _look(self, name: SideName, segments: Sequence[int]) -> None:
-        """Look at the next pages of segments, which are scanned side by side."""
-        scan = partial(self._scanned, name)
-        scanned = list(self._pool.map(scan, segments) if self._pool else map(scan, segments))
-        looks = {
-            segment: self._looks(name, items) for segment, (items, _) in zip(segments, scanned, strict=True)
-        }
-        states = self._applier.apply([look for of_segment in looks.values() for look in of_segment])
+    def _due(self, scanned: Mapping[str, Item | None] | None = None) -> list[tuple[SideName, int, Item | None]]:
+        """The next pages: side, segment and where it goes on, after those just `scanned`."""
+        for name in self._sides:
+            due: list[tuple[SideName, int, Item | None]] = []
+            for segment in range(self._segments):
+                place = f"{name}#{segment}"
+                stored = self._stored.get(place, {})
+                start = stored.get("start", {}).get("M")
+                is_done = stored.get("done", {}).get("BOOL", False)
+                if scanned is not None and place in scanned:
+                    start, is_done = scanned[place], scanned[place] is None
+                if not is_done:
+                    due.append((name, segment, start))
+            if due:
+                return due[:_PAGES_MAX]
+        return []
+
+    def _scan(
+        self, due: Sequence[tuple[SideName, int, Item | None]]
+    ) -> tuple[SideName, list[Callable[[], _Scanned]]] | None:
+        """Begin to scan pages, if there are any, and remember from now on what changes."""
+        self._changed = set()
+        if not due:
+            return None
+        scans = [partial(self._scanned, *one) for one in due]
+        if self._pool is None:
+            held = [scan() for scan in scans]
+            return due[0][0], [lambda one=one: one for one in held]
+        return due[0][0], [self._pool.submit(scan).result for scan in scans]
+
+    def _look(self, name: SideName, scanned: Sequence[_Scanned]) -> None:
+        """Look at pages, while the next are scanned."""
+        looks = {page.segment: self._looks(name, page.items) for page in scanned}
+        self._ahead = self._scan(self._due({f"{name}#{page.segment}": page.following for page in scanned}))
+        everything = [look for of_segment in looks.values() for look in of_segment]
+        self.changed(look.mark for look in everything)
+        states = self._applier.apply(everything)
         members = []
-        for segment, (items, following) in zip(segments, scanned, strict=True):
+        for segment, items, following in scanned:
             stored = self._stored.get(f"{name}#{segment}")
-            sums = Sums(bytes(stored["seen"]["B"]) if stored else b"")
-            for look in looks[segment]:
-                if states[look.mark].of(name):
-                    sums.add(look.mark)
             count = int(stored["items"]["N"]) if stored else 0
-            values = {
+            values: dict[str, Any] = {
                 "done": {"BOOL": following is None},
                 "items": {"N": str(count + len(items))},
-                "seen": {"B": sums.packed},
                 **({} if following is None else {"start": {"M": following}}),
             }
+            if not self._is_first:
+                sums = Sums(bytes(stored["seen"]["B"]) if stored else b"")
+                for look in looks[segment]:
+                    if states[look.mark].of(name):
+                        sums.add(look.mark)
+                values["seen"] = {"B": sums.packed}
             members.append(self._state.segment_member(f"{name}#{segment}", values))
             self._stored[f"{name}#{segment}"] = values
             self.progress.items += len(items)
+            if items:
+                self._empty.discard(name)
         self._state.commit(members)
 
     def _looks(self, name: SideName, items: Sequence[Item]) -> list[Look]:
         scope = self._applier.rules.scope
-        keys = [(item, scope.key_of(item)) for item in items]
-        return [
-            Look(
-                key,
-                digest(key),
-                {name: item},
-                {name: digest(scope.shared(item))},
-                outside=not scope.concerns(item),
-            )
-            for item, key in keys
-            if scope.covers(key)
-        ]
+        other: SideName = "edge" if name == "cloud" else "cloud"
+        lacking = other if other in self._empty else None
+        looks = []
+        for item in items:
+            key = scope.key_of(item)
+            if not scope.covers(key):
+                continue
+            mark = digest(key)
+            if mark in self._changed:
+                looks.append(Look(key, mark))
+                continue
+            marks = {name: digest(scope.shared(item))}
+            outside = not scope.concerns(item)
+            looks.append(Look(key, mark, {name: item}, marks, outside=outside, lacking=lacking))
+        return looks
 
-    def _scanned(self, name: SideName, segment: int) -> tuple[list[Item], Item | None]:
-        stored = self._stored.get(f"{name}#{segment}")
-        start = stored.get("start", {}).get("M") if stored else None
-        return scan_page(self._sides[name], start, segment, self._segments, _PAGE_ITEMS)
+    def _scanned(self, name: SideName, segment: int, start: Item | None) -> _Scanned:
+        side = self._sides[name]
+        return _Scanned(segment, *scan_page(side, start, segment, self._segments, _PAGE_ITEMS))
 
     def _missing(self, name: SideName) -> None:
         """Look at the items that should be on a side and were not seen there."""
