@@ -74,12 +74,13 @@ def _pairs(sync: Any, name: str | None) -> list[Any]:
 
 def _begin(sync: Any, *, definitions: bool) -> None:
     """Align the tables if that is asked for, and say what a first copy will take."""
-    from hashrange_sync.commands.following import tell_first_copies
+    from hashrange_sync.commands.following import relieve_collector, tell_first_copies
 
     for pair in sync.pairs:
         for done in pair.align() if definitions else ():
             click.echo(f"{pair.settings.title}: {done}", err=True)
     tell_first_copies(sync)
+    relieve_collector()
 
 
 @command.command("run")

@@ -28,8 +28,9 @@ from hashrange_sync.stored.conflicts import CONFLICT, OVERWRITTEN, ConflictLog
 from hashrange_sync.stored.journal import Entry
 from hashrange_sync.stored.table import Cancelled, Member, StateTable, groups
 
-_ITEMS_MAX: Final = 250
-"""How many items are looked at at a time: the writes of all must fit into the journal, an item of 400 KB."""
+_ITEMS_MAX: Final = 400
+"""How many items are looked at at a time: the writes of all must fit into the journal, an item of 400 KB.
+Sixteen batches, which are sent side by side, have room for so many."""
 _KEYS_BYTES_MAX: Final = 150_000
 _BATCH_MAX: Final = 25
 _ROUNDS_MAX: Final = 10

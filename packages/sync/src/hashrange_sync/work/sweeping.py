@@ -69,6 +69,10 @@ class _Scanned(NamedTuple):
     following: Item | None
 
 
+def _itself(page: _Scanned) -> _Scanned:
+    return page
+
+
 class Sweep:
     """A walk over the tables of a pair. `segments` is into how many parts each table is divided; it stays the
     same until the walk ends. `pool` scans some of them side by side, and ahead of what is looked at. `empty`
@@ -145,8 +149,7 @@ class Sweep:
             return None
         scans = [partial(self._scanned, *one) for one in due]
         if self._pool is None:
-            held = [scan() for scan in scans]
-            return due[0][0], [lambda one=one: one for one in held]
+            return due[0][0], [partial(_itself, scan()) for scan in scans]
         return due[0][0], [self._pool.submit(scan).result for scan in scans]
 
     def _look(self, name: SideName, scanned: Sequence[_Scanned]) -> None:
