@@ -232,9 +232,7 @@ class Pair:
         self.state.note(**{f"{name}_stream": None, "sweep": {"M": sweep}})
         return sweep
 
-    def _sweep(
-        self, session: _Session, stored: Mapping[str, Any], tables: Mapping[SideName, Table]
-    ) -> Sweep:
+    def _sweep(self, session: _Session, stored: Mapping[str, Any], tables: Mapping[SideName, Table]) -> Sweep:
         progress = Progress(stored["reason"]["S"], float(stored["began"]["N"]), 0, int(stored["total"]["N"]))
         sides = {name: self.sides[name] for name in self._followed}
         segments = int(stored["segments"]["N"])

@@ -25,11 +25,14 @@ def follow(source: Clients, target: Clients, tables: Mapping[str, str]) -> None:
     """See `rings.Follow`."""
     logs.configure("text", "info", sys.stderr)
     pairs = [Pair(cloud_table=one, edge_table=name, direction="down") for one, name in tables.items()]
-    with explained(), Sync(Settings(pairs=pairs), cloud=source, edge=target) as sync:
+    with (
+        explained(),
+        young_objects_only(),
+        Sync(Settings(pairs=pairs), cloud=source, edge=target) as sync,
+    ):
         for pair in sync.pairs:
             pair.tables()  # (what cannot be followed is told at once)
         tell_first_copies(sync)
-        relieve_collector()
         run_until_signal(sync)
 
 
@@ -44,18 +47,25 @@ def explained() -> Iterator[None]:
         raise click.ClickException(explain(error)) from error
 
 
+@contextmanager
+def young_objects_only() -> Iterator[None]:
+    """Within the block the garbage collector leaves out what was imported before: each page of items makes
+    thousands of objects, and to look at all others for that takes longer than to read the page."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
 def tell_first_copies(sync: Sync) -> None:
     """Say what the first copies will take."""
     for pair in sync.pairs:
         if not pair.has_begun():
             click.echo(f"{pair.settings.title}: first copy: {pair.estimate()}", err=True)
-
-
-def relieve_collector() -> None:
-    """Let the garbage collector of this process leave alone what was imported. Pages of items have no cycles,
-    but each makes thousands of objects, and to look at all others for that took most of their time."""
-    gc.freeze()
-    gc.set_threshold(_YOUNG_OBJECTS)
 
 
 def run_until_signal(sync: Sync) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hashrange_sync.deciding import SideName
 from hashrange_sync.items import Item, digest
@@ -61,6 +61,14 @@ def range_of(mark: bytes) -> int:
     return int.from_bytes(mark[:2]) % _RANGES
 
 
+class _Due(NamedTuple):
+    """A page to scan: of a segment of a side, from `start` on; None: from the segment's first item."""
+
+    side: SideName
+    segment: int
+    start: Item | None
+
+
 class _Scanned(NamedTuple):
     """A page of a segment, and where the next begins; None: that was the last."""
 
@@ -97,7 +105,7 @@ class Sweep:
         self._pool = pool
         self._is_first = progress.reason == FIRST
         self._stored = state.segments()
-        self._ahead: tuple[SideName, list[Callable[[], _Scanned]]] | None = None
+        self._ahead: list[tuple[_Due, Callable[[], _Scanned]]] = []
         self._changed: set[bytes] = set()
         progress.items = sum(int(one["items"]["N"]) for one in self._stored.values())
 
@@ -108,10 +116,8 @@ class Sweep:
     def step(self) -> bool:
         """Look at a page of some segments, or at what was deleted. Returns whether the walk goes on. Raises
         `SyncError`."""
-        ahead = self._ahead or self._scan(self._due())
-        if ahead is not None:
-            name, scans = ahead
-            self._look(name, [scan() for scan in scans])
+        if ahead := self._ahead or self._scan(self._due()):
+            self._look(ahead[0][0].side, [scanned() for _, scanned in ahead])
             return True
         if not self._is_first:
             # (before the first copy nothing was agreed on, so nothing can be missing)
@@ -123,63 +129,53 @@ class Sweep:
         self._state.note(sweep=None)
         return False
 
-    def _due(self, scanned: Mapping[str, Item | None] | None = None) -> list[tuple[SideName, int, Item | None]]:
-        """The next pages: side, segment and where it goes on, after those just `scanned`."""
+    def _due(self) -> list[_Due]:
+        """The next pages of a side."""
         for name in self._sides:
-            due: list[tuple[SideName, int, Item | None]] = []
+            due = []
             for segment in range(self._segments):
-                place = f"{name}#{segment}"
-                stored = self._stored.get(place, {})
-                start = stored.get("start", {}).get("M")
-                is_done = stored.get("done", {}).get("BOOL", False)
-                if scanned is not None and place in scanned:
-                    start, is_done = scanned[place], scanned[place] is None
-                if not is_done:
-                    due.append((name, segment, start))
+                stored = self._stored.get(f"{name}#{segment}", {"done": {"BOOL": False}})
+                if not stored["done"]["BOOL"]:
+                    due.append(_Due(name, segment, stored.get("start", {}).get("M")))
             if due:
                 return due[:_PAGES_MAX]
         return []
 
-    def _scan(
-        self, due: Sequence[tuple[SideName, int, Item | None]]
-    ) -> tuple[SideName, list[Callable[[], _Scanned]]] | None:
-        """Begin to scan pages, if there are any, and remember from now on what changes."""
+    def _scan(self, due: Sequence[_Due]) -> list[tuple[_Due, Callable[[], _Scanned]]]:
+        """Begin to scan pages, and remember from now on what changes."""
         self._changed = set()
-        if not due:
-            return None
-        scans = [partial(self._scanned, *one) for one in due]
         if self._pool is None:
-            return due[0][0], [partial(_itself, scan()) for scan in scans]
-        return due[0][0], [self._pool.submit(scan).result for scan in scans]
+            return [(one, partial(_itself, self._scanned(one))) for one in due]
+        return [(one, self._pool.submit(self._scanned, one).result) for one in due]
 
     def _look(self, name: SideName, scanned: Sequence[_Scanned]) -> None:
         """Look at pages, while the next are scanned."""
         looks = {page.segment: self._looks(name, page.items) for page in scanned}
-        self._ahead = self._scan(self._due({f"{name}#{page.segment}": page.following for page in scanned}))
-        everything = [look for of_segment in looks.values() for look in of_segment]
-        self.changed(look.mark for look in everything)
-        states = self._applier.apply(everything)
-        members = []
         for segment, items, following in scanned:
-            stored = self._stored.get(f"{name}#{segment}")
-            count = int(stored["items"]["N"]) if stored else 0
-            values: dict[str, Any] = {
+            place = f"{name}#{segment}"
+            stored = self._stored.get(place, {"items": {"N": "0"}})
+            self._stored[place] = {
+                **stored,
                 "done": {"BOOL": following is None},
-                "items": {"N": str(count + len(items))},
+                "items": {"N": str(int(stored["items"]["N"]) + len(items))},
                 **({} if following is None else {"start": {"M": following}}),
             }
-            if not self._is_first:
-                sums = Sums(bytes(stored["seen"]["B"]) if stored else b"")
-                for look in looks[segment]:
-                    if states[look.mark].of(name):
-                        sums.add(look.mark)
-                values["seen"] = {"B": sums.packed}
-            members.append(self._state.segment_member(f"{name}#{segment}", values))
-            self._stored[f"{name}#{segment}"] = values
             self.progress.items += len(items)
             if items:
                 self._empty.discard(name)
-        self._state.commit(members)
+        self._ahead = self._scan(self._due())
+        everything = [look for of_segment in looks.values() for look in of_segment]
+        self.changed(look.mark for look in everything)
+        states = self._applier.apply(everything)
+        for segment, found in looks.items() if not self._is_first else ():
+            stored = self._stored[f"{name}#{segment}"]
+            sums = Sums(bytes(stored["seen"]["B"]) if "seen" in stored else b"")
+            for look in found:
+                if states[look.mark].of(name):
+                    sums.add(look.mark)
+            stored["seen"] = {"B": sums.packed}
+        places = [f"{name}#{segment}" for segment in looks]
+        self._state.commit([self._state.segment_member(place, self._stored[place]) for place in places])
 
     def _looks(self, name: SideName, items: Sequence[Item]) -> list[Look]:
         scope = self._applier.rules.scope
@@ -199,9 +195,10 @@ class Sweep:
             looks.append(Look(key, mark, {name: item}, marks, outside=outside, lacking=lacking))
         return looks
 
-    def _scanned(self, name: SideName, segment: int, start: Item | None) -> _Scanned:
-        side = self._sides[name]
-        return _Scanned(segment, *scan_page(side, start, segment, self._segments, _PAGE_ITEMS))
+    def _scanned(self, due: _Due) -> _Scanned:
+        name, segment, start = due
+        page = scan_page(self._sides[name], start, segment, self._segments, _PAGE_ITEMS)
+        return _Scanned(segment, *page)
 
     def _missing(self, name: SideName) -> None:
         """Look at the items that should be on a side and were not seen there."""
