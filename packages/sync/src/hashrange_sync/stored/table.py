@@ -43,6 +43,7 @@ _BYTES_MAX: Final = 3_500_000
 """A transaction has at most 100 members and 4 MB; some are for how far a stream was read."""
 _RECENT_MAX: Final = 50_000
 """So many states are remembered, of some 300 bytes each."""
+_ITEMS: Final = "i#"
 KEY: Final = ("id", "part")
 """The key of the table: a partition key and a sort key, both texts."""
 
@@ -135,11 +136,11 @@ class StateTable:
             item["base"] = {"M": dict(state.base)}
         return {"Put": {"TableName": self.name, "Item": item}}
 
-    def each_state(self) -> Iterator[tuple[Item, State]]:
-        """The states of all items."""
+    def each_state(self) -> Iterator[tuple[bytes, Item, State]]:
+        """The states of all items, after the digests of their keys and the keys."""
         for item in self._edge.items(self.name, "scan"):
             if "cloud" in item:
-                yield item["key"]["M"], _state(item)
+                yield bytes.fromhex(item["id"]["S"].removeprefix(_ITEMS)), item["key"]["M"], _state(item)
 
     # -- Streams and sweeps -----------------------------------------------------------------------------
 
@@ -276,7 +277,7 @@ class StateTable:
             self.commit(members[start : start + _MEMBERS_MAX])
         kept = ("sweep", "cloud_table", "edge_table", "cloud_stream", "edge_stream")
         self.commit([], **dict.fromkeys(kept))
-        return sum(place["id"]["S"].startswith("i#") for place in places)
+        return sum(place["id"]["S"].startswith(_ITEMS) for place in places)
 
     # -- Status -----------------------------------------------------------------------------------------
 
@@ -335,7 +336,7 @@ def groups(members: Sequence[Sequence[Member]]) -> Iterator[list[Sequence[Member
 
 def place(mark: bytes) -> Item:
     """The key of the state of the item whose key has the digest `mark`."""
-    return _at(f"i#{mark.hex()}")
+    return _at(f"{_ITEMS}{mark.hex()}")
 
 
 def _at(name: str, part: str = "-") -> Item:

@@ -5,7 +5,8 @@ agreed on. So whatever is new or changed is found. What was deleted in a gap is 
 ranges: the keys that a scan has seen, and those that should be there, are summed up in `_RANGES` ranges by
 the hash of the key, and only the items of ranges with different sums are looked at one by one.
 
-How far each segment has come is stored after each page, so a walk goes on where it was.
+How far each segment has come is stored after each page, so a walk goes on where it was. While a page is
+looked at, the next is scanned; items that change in between are read again.
 """
 
 from __future__ import annotations
@@ -121,8 +122,7 @@ class Sweep:
             return True
         if not self._is_first:
             # (before the first copy nothing was agreed on, so nothing can be missing)
-            for name in self._sides:
-                self._missing(name)
+            self._look_for_missing()
         members = [self._state.segment_member(segment, None) for segment in self._stored]
         for part in pieces(members, 90):
             self._state.commit(part)
@@ -200,19 +200,21 @@ class Sweep:
         page = scan_page(self._sides[name], start, segment, self._segments, _PAGE_ITEMS)
         return _Scanned(segment, *page)
 
-    def _missing(self, name: SideName) -> None:
+    def _look_for_missing(self) -> None:
         """Look at the items that should be on a side and were not seen there."""
-        seen, expected = Sums(), Sums()
+        seen, expected = ({name: Sums() for name in self._sides} for _ in range(2))
         for segment, stored in self._stored.items():
-            if segment.partition("#")[0] == name:
-                seen.join(Sums(bytes(stored["seen"]["B"])))
-        for key, state in self._state.each_state():
-            if state.of(name):
-                expected.add(digest(key))
-        different = seen.different(expected)
+            name, _, _ = segment.partition("#")
+            if name in seen:
+                seen[name].join(Sums(bytes(stored["seen"]["B"])))
+        for mark, _, state in self._state.each_state():
+            for name, sums in expected.items():
+                if state.of(name):
+                    sums.add(mark)
+        different = {name: seen[name].different(sums) for name, sums in expected.items()}
         looks: list[Look] = []
-        for key, state in self._state.each_state() if different else ():
-            if state.of(name) and range_of(mark := digest(key)) in different:
+        for mark, key, state in self._state.each_state() if any(different.values()) else ():
+            if any(state.of(name) and range_of(mark) in ranges for name, ranges in different.items()):
                 looks.append(Look(key, mark))
             if len(looks) == _MISSING_MAX:
                 self._applier.apply(looks)
