@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from hashrange_sync.items import digest
+from hashrange_sync.stored import table
 from hashrange_sync.stored.table import Held
 from sync.test_sync_behaviours import equal, text
 from sync.world import Places, Users, World, before, performed, texts
@@ -79,3 +80,16 @@ def test_which_items_may_have_a_state() -> None:
         held.add(mark)
     assert all(mark in held for mark in marks[::2])
     assert sum(mark in held for mark in marks[1::2]) < 5
+
+
+def test_forgotten_states_are_read(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_RECENT_MAX", 4)
+    world, ours, theirs = copying(places, "cloud")
+    world.once()
+    for number, users in enumerate((ours, theirs)):
+        for key in KEYS:
+            users.set(key, b=str(number))
+        world.once()
+        assert equal(world)
+    assert world.log() == []
+    assert ("edge", "batch_get_item") in world.requests

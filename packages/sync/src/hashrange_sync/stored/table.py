@@ -57,6 +57,7 @@ class StateTable:
         self._edge = edge
         self._commits = 0
         self._recent: dict[bytes, State] = {}
+        self._earlier: dict[bytes, State] = {}
         self._held: Held | None = None
 
     # -- Opening ----------------------------------------------------------------------------------------
@@ -72,7 +73,7 @@ class StateTable:
             ReturnValues="ALL_NEW",
         )
         last, self.epoch = self.epoch, int(answer["Attributes"]["epoch"]["N"])
-        self._recent.clear()
+        self._recent, self._earlier = {}, {}
         if self.epoch != last + 1:
             self._held = None  # (others have stored states meanwhile)
         return dict(answer["Attributes"])
@@ -97,7 +98,8 @@ class StateTable:
 
     def states(self, keys: Mapping[bytes, Item]) -> dict[bytes, State]:
         """The states of items, `NEVER` where there is none."""
-        known, held = {mark: self._recent.get(mark) for mark in keys}, self._held
+        recent, earlier, held = self._recent, self._earlier, self._held
+        known = {mark: recent.get(mark) or earlier.get(mark) for mark in keys}
         places = {
             mark: place(mark)
             for mark, state in known.items()
@@ -112,11 +114,13 @@ class StateTable:
     def remember(self, mark: bytes, state: State) -> None:
         """Remember a state that was just stored: when the echo comes, nobody needs to read the state. Nobody
         else stores states in this epoch."""
-        self._recent.pop(mark, None)
-        if state.base is None:
-            self._recent[mark] = state
-        if len(self._recent) > _RECENT_MAX:
-            del self._recent[next(iter(self._recent))]
+        if state.base is not None:
+            self._recent.pop(mark, None)
+            self._earlier.pop(mark, None)
+            return
+        self._recent[mark] = state
+        if len(self._recent) >= _RECENT_MAX // 2:
+            self._recent, self._earlier = {}, self._recent
 
     def member(self, mark: bytes, key: Item, state: State) -> Member:
         """The member of a transaction that stores the state of the item whose key has the digest `mark`."""
@@ -272,7 +276,7 @@ class StateTable:
             for place in places
             if place["id"]["S"] != "meta"
         ]
-        self._recent.clear()
+        self._recent, self._earlier = {}, {}
         for start in range(0, len(members), _MEMBERS_MAX):
             self.commit(members[start : start + _MEMBERS_MAX])
         kept = ("sweep", "cloud_table", "edge_table", "cloud_stream", "edge_stream")
