@@ -11,8 +11,8 @@ is long over. Nothing here waits, reads or writes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hashrange_sync.items import ABSENT, Item, digest
@@ -67,11 +67,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Both sides' items as they are now. `expired` are the sides that lost the item by its time to live."""
+    """Both sides' items as they are now. `expired` are the sides that lost the item by its time to live.
+    `marks`: the digests of shared parts, as far as they are known."""
 
     cloud: Item | None
     edge: Item | None
     expired: Collection[SideName] = ()
+    marks: Mapping[SideName, bytes] = field(default_factory=dict)
 
     def of(self, side: SideName) -> Item | None:
         """The item of a side."""
@@ -106,7 +108,7 @@ def decide(rules: Rules, key: Item, state: State, images: Images) -> Decision | 
     if not gone and not scope.concerns(images.cloud, images.edge):
         return None
     cloud, edge = scope.shared(images.cloud), scope.shared(images.edge)
-    new = State(digest(cloud), digest(edge))
+    new = State(images.marks.get("cloud") or digest(cloud), images.marks.get("edge") or digest(edge))
     changed: list[SideName] = [side for side in _SIDES if new.of(side) != state.of(side)]
     if not changed:
         return None

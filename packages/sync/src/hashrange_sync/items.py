@@ -23,25 +23,29 @@ Differences = Mapping[str, tuple[Value | None, Value | None]]
 ABSENT: Final = b""
 _DIGEST_BYTES: Final = 16
 _EXACT: Final = Context(prec=60, Emax=10_000, Emin=-10_000)
-_encode = msgspec.msgpack.Encoder().encode
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_AS_THEY_ARE: Final = frozenset({"S", "B", "BOOL", "NULL"})
 
 
 def form(value: Value) -> Any:
     """A form of a value that is equal exactly for equal values."""
     [(kind, held)] = value.items()
-    if kind == "S":
-        return kind, held
+    if kind in _AS_THEY_ARE:
+        return value
     if kind == "N":
-        return kind, _number(held)
+        return {kind: _number(held)}
     if kind == "NS":
-        return kind, sorted(_number(number) for number in held)
-    if kind in ("SS", "BS"):
-        return kind, sorted(held)
+        return {kind: sorted(_number(number) for number in held)}
     if kind == "L":
-        return kind, [form(member) for member in held]
+        return {kind: [form(member) for member in held]}
     if kind == "M":
-        return kind, sorted((name, form(member)) for name, member in held.items())
-    return kind, held
+        return {kind: _form(held)}
+    return {kind: sorted(held)}
+
+
+def _form(item: Item) -> Item:
+    # (most values are texts, and these are as they are)
+    return {name: value if "S" in value else form(value) for name, value in item.items()}
 
 
 def _number(text: str) -> str:
@@ -55,7 +59,7 @@ def digest(item: Item | None) -> bytes:
     """16 bytes that are equal for equal items; `ABSENT` for None."""
     if item is None:
         return ABSENT
-    return _hash(sorted((name, form(value)) for name, value in item.items()))
+    return _hash(_form(item))
 
 
 def _hash(value: Any) -> bytes:
@@ -80,10 +84,13 @@ def same(one: Value | None, other: Value | None) -> bool:
 
 
 def change_digest(before: Item | None, after: Item | None) -> bytes:
-    """The digest of a change of an item: which attributes it touched, from which values to which."""
+    """The digest of a change of an item: which attributes it touched, from which values to which; of an item
+    that was not there before, that of the item."""
+    if before is None:
+        return digest(after)
     changed = differences(before, after)
     forms = [(name, old and form(old), new and form(new)) for name, (old, new) in sorted(changed.items())]
-    return _hash([before is None, after is None, forms])
+    return _hash([after is None, forms])
 
 
 def size(item: Any) -> int:

@@ -142,8 +142,9 @@ class Pair:
                 raise SyncError(self._made_anew(name.partition("_")[0]))
         if not ids.keys() <= meta.keys():
             self.state.note(**ids)
+            self.state.begin()
         applier = self._applier(tables)
-        if entries := self.state.journal(meta):
+        if entries := self.state.journal():
 
             def follow(name: SideName) -> Follower | None:
                 arn = meta.get(f"{name}_stream", {}).get("S")
@@ -159,7 +160,7 @@ class Pair:
             else:
                 self._begin(session, name, tables, meta)
         if session.sweep is None and "sweep" in meta:
-            session.sweep = self._sweep(session, meta["sweep"]["M"])
+            session.sweep = self._sweep(session, meta["sweep"]["M"], tables)
         return session
 
     def _made_anew(self, name: str) -> str:
@@ -216,7 +217,7 @@ class Pair:
             self.state.commit(part)
         self.state.note(**{f"{name}_stream": {"S": tables[name].stream}})
         session.followers[name] = follower
-        session.sweep = self._sweep(session, sweep)
+        session.sweep = self._sweep(session, sweep, tables)
         fields = {"pair": self.settings.title, "side": name, "why": reason}
         _log.info("comparing both tables", extra={"fields": fields})
 
@@ -231,11 +232,12 @@ class Pair:
         self.state.note(**{f"{name}_stream": None, "sweep": {"M": sweep}})
         return sweep
 
-    def _sweep(self, session: _Session, stored: Mapping[str, Any]) -> Sweep:
+    def _sweep(self, session: _Session, stored: Mapping[str, Any], tables: Mapping[SideName, Table]) -> Sweep:
         progress = Progress(stored["reason"]["S"], float(stored["began"]["N"]), 0, int(stored["total"]["N"]))
         sides = {name: self.sides[name] for name in self._followed}
         segments = int(stored["segments"]["N"])
-        return Sweep(sides, self.state, session.applier, progress, segments, self._pool)
+        empty = [name for name, table in tables.items() if not table.items]
+        return Sweep(sides, self.state, session.applier, progress, segments, self._pool, empty)
 
     # -- Going on ---------------------------------------------------------------------------------------
 
@@ -328,6 +330,8 @@ class Pair:
         members += [
             self.state.position_member(name, shard, None) for name, shards in gone.items() for shard in shards
         ]
+        if session.sweep is not None:
+            session.sweep.changed(look.mark for look in looks)
         session.applier.apply(looks, members[:_FURTHER_MAX])
         for rest in pieces(members[_FURTHER_MAX:], 90):
             self.state.commit(rest)

@@ -157,7 +157,7 @@ class Histories(RuleBasedStateMachine):
         assert marks(cloud) == marks(edge), (cloud, edge)
         log = self.world.log()
         self.nothing_is_lost(cloud, log)
-        assert not self.world.sync.pairs[0].state.meta().get("journal")
+        assert not self.world.sync.pairs[0].state.journal()
 
     def nothing_is_lost(self, items: dict[str, Item], log: list[Any]) -> None:
         known = self.world.cloud.replaced | self.world.edge.replaced

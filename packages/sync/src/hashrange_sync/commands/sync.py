@@ -97,10 +97,10 @@ def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> 
 
     Nothing is lost if the command is killed. A pair that fails is tried again, and `status` shows the cause.
     """
-    from hashrange_sync.commands.following import run_until_signal
+    from hashrange_sync.commands.following import run_until_signal, young_objects_only
 
     logs.configure(log_format, "info", sys.stderr)
-    with _open(file) as sync:
+    with _open(file) as sync, young_objects_only():
         _begin(sync, definitions=definitions)
         if metrics is not None:
             from hashrange_sync.commands.serving import serve
@@ -122,9 +122,10 @@ def run(file: Path, definitions: bool, metrics: int | None, log_format: str) -> 
 )
 def once(file: Path, definitions: bool, dry_run: bool) -> None:
     """Make all pairs of FILE equal, then end."""
+    from hashrange_sync.commands.following import young_objects_only
     from hashrange_sync.commands.shown import status_lines
 
-    with _open(file) as sync:
+    with _open(file) as sync, young_objects_only():
         if dry_run:
             for pair in sync.pairs:
                 click.echo(f"{pair.settings.title}: first copy: {pair.estimate()}")

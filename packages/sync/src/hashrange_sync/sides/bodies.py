@@ -49,6 +49,11 @@ class _BatchGetItem(TypedDict, total=False):
     ConsumedCapacity: list[Any]
 
 
+class _BatchExecuteStatement(TypedDict, total=False):
+    Responses: list[dict[str, Any]]
+    ConsumedCapacity: list[Any]
+
+
 class _Scan(TypedDict, total=False):
     Items: list[_Item]
     LastEvaluatedKey: _Item
@@ -75,6 +80,7 @@ class _GetRecords(TypedDict, total=False):
 
 _encode: Final = msgspec.json.Encoder().encode
 _read: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "BatchExecuteStatement": msgspec.json.Decoder(_BatchExecuteStatement).decode,
     "BatchGetItem": msgspec.json.Decoder(_BatchGetItem).decode,
     "GetRecords": msgspec.json.Decoder(_GetRecords).decode,
     "Scan": msgspec.json.Decoder(_Scan).decode,

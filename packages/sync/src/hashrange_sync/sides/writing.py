@@ -65,17 +65,17 @@ _MEMBERS: Final = {"put_item": "Put", "update_item": "Update", "delete_item": "D
 
 def write_of(table: str, key: Item, before: Item | None, after: Item | None) -> Write | None:
     """The write that makes `after` of `before`; None if they are equal."""
-    changes = differences(before, after)
-    if before is None and after is None:
-        return None
-    if before is None and after is not None:
+    if before is None:
+        if after is None:
+            return None
         condition = Expression().absent(next(iter(key)))
         request = {"TableName": table, "Item": after, **condition.request()}
         return Write("put_item", request, False, before, after)
     if after is None:
-        compared = {name: value for name, value in (before or {}).items() if name not in key}
+        compared = {name: value for name, value in before.items() if name not in key}
         request = {"TableName": table, "Key": key, **_guard(key, compared.items()).request()}
         return Write("delete_item", request, True, before, after)
+    changes = differences(before, after)
     if not changes:
         return None
     if len(changes) > _COMPARED_MAX:

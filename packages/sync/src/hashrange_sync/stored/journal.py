@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Final
+
+import msgspec
 
 from hashrange_sync.deciding import SideName, State
 from hashrange_sync.items import Item
@@ -34,51 +36,18 @@ class Entry:
     has_base: bool
 
     def with_base(self, base: Item | None) -> Entry:
-        """The entry with the `base` of its state."""
+        """The entry with this `base` of its state."""
         return replace(self, state=replace(self.state, base=base))
 
 
-def show(entries: Sequence[Entry]) -> dict[str, Any]:
-    """The attribute that stores a journal."""
-    return {"L": [_shown(entry) for entry in entries]}
+_decode: Final = msgspec.msgpack.Decoder(list[Entry]).decode
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "key": {"M": dict(entry.key)},
-        "side": {"S": entry.side},
-        "echo": {"B": entry.echo},
-        "old": {"B": entry.old},
-        "cloud": {"B": entry.state.cloud},
-        "edge": {"B": entry.state.edge},
-        "deletes": {"BOOL": entry.deletes},
-        "blind": {"BOOL": entry.blind},
-        "base": {"BOOL": entry.has_base},
-    }
-    if entry.state.expires is not None:
-        shown["expires"] = {"N": str(entry.state.expires)}
-    return {"M": shown}
+def show(entries: Sequence[Entry]) -> bytes:
+    """A journal as bytes, without the images."""
+    return msgspec.msgpack.encode([entry.with_base(None) if entry.has_base else entry for entry in entries])
 
 
-def parse(stored: dict[str, Any] | None) -> list[Entry]:
-    """The journal in an attribute."""
-    return [_entry(one["M"]) for one in (stored or {"L": []})["L"]]
-
-
-def _entry(stored: dict[str, Any]) -> Entry:
-    expires = stored.get("expires", {}).get("N")
-    return Entry(
-        stored["key"]["M"],
-        cast(SideName, stored["side"]["S"]),
-        bytes(stored["echo"]["B"]),
-        bytes(stored["old"]["B"]),
-        State(
-            bytes(stored["cloud"]["B"]),
-            bytes(stored["edge"]["B"]),
-            None,
-            None if expires is None else int(expires),
-        ),
-        stored["deletes"]["BOOL"],
-        stored["blind"]["BOOL"],
-        stored["base"]["BOOL"],
-    )
+def parse(stored: bytes) -> list[Entry]:
+    """The journal in bytes."""
+    return _decode(stored)

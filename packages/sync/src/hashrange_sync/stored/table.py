@@ -5,8 +5,9 @@
                             is none for an item that both sides agree is not there
     s#SIDE    SHARD         how far a shard was read: `after`, `iterator` or `done`
     w         SIDE#SEGMENT  how far a sweep has come: `start`, `done`, `items`, `seen` (see `work.sweeping`)
+    j         -             the journal: `entries`
     j         NUMBER        the image that belongs to an entry of the journal: `base`
-    meta      -             `epoch`, `journal`, the streams and tables of both sides, the sweep under way
+    meta      -             `epoch`, the streams and tables of both sides, the sweep under way
     status    -             what `hashrange sync status` shows
 
 Each process that opens the state raises `epoch`, and each transaction holds only under the epoch of its
@@ -42,6 +43,7 @@ _BYTES_MAX: Final = 3_500_000
 """A transaction has at most 100 members and 4 MB; some are for how far a stream was read."""
 _RECENT_MAX: Final = 50_000
 """So many states are remembered, of some 300 bytes each."""
+_ITEMS: Final = "i#"
 KEY: Final = ("id", "part")
 """The key of the table: a partition key and a sort key, both texts."""
 
@@ -55,6 +57,8 @@ class StateTable:
         self._edge = edge
         self._commits = 0
         self._recent: dict[bytes, State] = {}
+        self._earlier: dict[bytes, State] = {}
+        self._held: Held | None = None
 
     # -- Opening ----------------------------------------------------------------------------------------
 
@@ -68,9 +72,15 @@ class StateTable:
             ExpressionAttributeValues={":one": {"N": "1"}},
             ReturnValues="ALL_NEW",
         )
-        self.epoch = int(answer["Attributes"]["epoch"]["N"])
-        self._recent.clear()
+        last, self.epoch = self.epoch, int(answer["Attributes"]["epoch"]["N"])
+        self._recent, self._earlier = {}, {}
+        if self.epoch != last + 1:
+            self._held = None  # (others have stored states meanwhile)
         return dict(answer["Attributes"])
+
+    def begin(self) -> None:
+        """There is no state of any item yet: from now on it is known of most that have none."""
+        self._held = Held()
 
     def meta(self) -> dict[str, Any]:
         """The attributes of `meta`, without opening."""
@@ -88,24 +98,34 @@ class StateTable:
 
     def states(self, keys: Mapping[bytes, Item]) -> dict[bytes, State]:
         """The states of items, `NEVER` where there is none."""
-        places = {mark: place(mark) for mark in keys if mark not in self._recent}
+        recent, earlier, held = self._recent, self._earlier, self._held
+        known = {mark: recent.get(mark) or earlier.get(mark) for mark in keys}
+        places = {
+            mark: place(mark)
+            for mark, state in known.items()
+            if state is None and (held is None or mark in held)
+        }
         found = {item["id"]["S"]: item for item in read_items(self._edge, self.name, list(places.values()))}
         return {
-            mark: _state(found.get(places[mark]["id"]["S"])) if mark in places else self._recent[mark]
-            for mark in keys
+            mark: _state(found.get(places[mark]["id"]["S"])) if mark in places else state or NEVER
+            for mark, state in known.items()
         }
 
     def remember(self, mark: bytes, state: State) -> None:
         """Remember a state that was just stored: when the echo comes, nobody needs to read the state. Nobody
         else stores states in this epoch."""
-        self._recent.pop(mark, None)
-        if state.base is None:
-            self._recent[mark] = state
-        if len(self._recent) > _RECENT_MAX:
-            del self._recent[next(iter(self._recent))]
+        if state.base is not None:
+            self._recent.pop(mark, None)
+            self._earlier.pop(mark, None)
+            return
+        self._recent[mark] = state
+        if len(self._recent) >= _RECENT_MAX // 2:
+            self._recent, self._earlier = {}, self._recent
 
     def member(self, mark: bytes, key: Item, state: State) -> Member:
         """The member of a transaction that stores the state of the item whose key has the digest `mark`."""
+        if self._held is not None:
+            self._held.add(mark)
         if state.cloud == state.edge == b"":
             return {"Delete": {"TableName": self.name, "Key": place(mark)}}
         item: dict[str, Any] = {
@@ -120,11 +140,11 @@ class StateTable:
             item["base"] = {"M": dict(state.base)}
         return {"Put": {"TableName": self.name, "Item": item}}
 
-    def each_state(self) -> Iterator[tuple[Item, State]]:
-        """The states of all items."""
+    def each_state(self) -> Iterator[tuple[bytes, Item, State]]:
+        """The states of all items, after the digests of their keys and the keys."""
         for item in self._edge.items(self.name, "scan"):
             if "cloud" in item:
-                yield item["key"]["M"], _state(item)
+                yield bytes.fromhex(item["id"]["S"].removeprefix(_ITEMS)), item["key"]["M"], _state(item)
 
     # -- Streams and sweeps -----------------------------------------------------------------------------
 
@@ -172,19 +192,27 @@ class StateTable:
 
     def write_journal(self, entries: Sequence[Entry]) -> None:
         """Note writes that are about to be sent. Raises `Superseded`."""
+        entry_member: Member = {
+            "Put": {"TableName": self.name, "Item": {**_at("j"), "entries": {"B": journal.show(entries)}}}
+        }
         rows = [
             [{"Put": {"TableName": self.name, "Item": {**_slot(number), "base": {"M": dict(base)}}}}]
             for number, entry in enumerate(entries)
             if (base := entry.state.base) is not None and size(base) <= BASE_BYTES_MAX
         ]
-        for group in groups(rows):
-            if group:
-                self.commit([member for row in group for member in row])
-        self.note(journal=journal.show(entries))
+        for group in groups(rows) if rows else ():
+            self.commit([member for row in group for member in row])
+        self.commit([entry_member])
 
-    def journal(self, meta: Mapping[str, Any]) -> list[Entry]:
+    @property
+    def journal_end(self) -> Member:
+        """The member of a transaction that removes the journal."""
+        return {"Delete": {"TableName": self.name, "Key": _at("j")}}
+
+    def journal(self) -> list[Entry]:
         """The writes of which nobody knows yet whether they were made."""
-        entries = journal.parse(meta.get("journal"))
+        noted = self._get("j").get("entries")
+        entries = journal.parse(bytes(noted["B"])) if noted else []
         slots = {
             digest(_slot(number)): _slot(number) for number, entry in enumerate(entries) if entry.has_base
         }
@@ -248,12 +276,12 @@ class StateTable:
             for place in places
             if place["id"]["S"] != "meta"
         ]
-        self._recent.clear()
+        self._recent, self._earlier = {}, {}
         for start in range(0, len(members), _MEMBERS_MAX):
             self.commit(members[start : start + _MEMBERS_MAX])
-        kept = ("journal", "sweep", "cloud_table", "edge_table", "cloud_stream", "edge_stream")
+        kept = ("sweep", "cloud_table", "edge_table", "cloud_stream", "edge_stream")
         self.commit([], **dict.fromkeys(kept))
-        return sum(place["id"]["S"].startswith("i#") for place in places)
+        return sum(place["id"]["S"].startswith(_ITEMS) for place in places)
 
     # -- Status -----------------------------------------------------------------------------------------
 
@@ -264,6 +292,29 @@ class StateTable:
     def status(self) -> str:
         """What `write_status` has stored."""
         return str(self._get("status").get("text", {}).get("S", ""))
+
+
+class Held:
+    """Which items may have a state, by the digests of their keys: a Bloom filter of 2 MiB, which names one of
+    400 items too many when it holds a million."""
+
+    _BITS: Final = 1 << 24
+
+    def __init__(self) -> None:
+        self._bits = bytearray(self._BITS // 8)
+
+    def add(self, mark: bytes) -> None:
+        """There may be a state of this item."""
+        for place in _places(mark):
+            self._bits[place >> 3] |= 1 << (place & 7)
+
+    def __contains__(self, mark: bytes) -> bool:
+        return all(self._bits[place >> 3] >> (place & 7) & 1 for place in _places(mark))
+
+
+def _places(mark: bytes) -> list[int]:
+    whole = int.from_bytes(mark)
+    return [whole & 0xFFFFFF, whole >> 24 & 0xFFFFFF, whole >> 48 & 0xFFFFFF, whole >> 72 & 0xFFFFFF]
 
 
 class Cancelled(Refused):
@@ -289,7 +340,7 @@ def groups(members: Sequence[Sequence[Member]]) -> Iterator[list[Sequence[Member
 
 def place(mark: bytes) -> Item:
     """The key of the state of the item whose key has the digest `mark`."""
-    return _at(f"i#{mark.hex()}")
+    return _at(f"{_ITEMS}{mark.hex()}")
 
 
 def _at(name: str, part: str = "-") -> Item:

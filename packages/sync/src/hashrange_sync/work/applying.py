@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any, Final
 
 from hashrange_sync.deciding import NEVER, Decision, Images, Rules, SideName, State, decide
@@ -27,8 +28,9 @@ from hashrange_sync.stored.conflicts import CONFLICT, OVERWRITTEN, ConflictLog
 from hashrange_sync.stored.journal import Entry
 from hashrange_sync.stored.table import Cancelled, Member, StateTable, groups
 
-_ITEMS_MAX: Final = 250
-"""How many items are looked at at a time: the writes of all must fit into the journal, an item of 400 KB."""
+_ITEMS_MAX: Final = 400
+"""How many items are looked at at a time: the writes of all must fit into the journal, an item of 400 KB.
+Sixteen batches, which are sent side by side, have room for so many."""
 _KEYS_BYTES_MAX: Final = 150_000
 _BATCH_MAX: Final = 25
 _ROUNDS_MAX: Final = 10
@@ -52,7 +54,8 @@ class Look:
 
     mark: the digest of the key. known: the image on a side, as just scanned. marks: by side, the digest of
     the shared part, as scanned or after the last change in the stream. expired: by side, whether that change
-    was an expiry. outside: by that image the item is outside of the filter.
+    was an expiry. outside: by that image the item is outside of the filter. lacking: a side that is believed
+    not to have the item if the pair has no state of it; the condition of the write finds out.
     """
 
     key: Item
@@ -61,6 +64,7 @@ class Look:
     marks: Mapping[SideName, bytes] = field(default_factory=dict)
     expired: Mapping[SideName, bool] = field(default_factory=dict)
     outside: bool = False
+    lacking: SideName | None = None
 
     def is_settled(self, state: State) -> bool:
         """Whether there is nothing to do: the side has what both sides agreed on, or the item does not
@@ -124,7 +128,7 @@ class Applier:
         self.rules = rules
         self._is_same_table = is_same_table
         self._mark = mark
-        self._marks = 0
+        self._marks = count(1)
         self.counts = Counts()
         self._sides = sides
         self._state = state
@@ -137,18 +141,23 @@ class Applier:
         digests of their keys. Raises `SyncError`."""
         states: dict[bytes, State] = {}
         first, *others = _parts(looks)
-        found = self._found(first)
+        planned = self._planned(first)
         for following in others:
-            # (what is written does not concern the items that are read meanwhile)
-            ahead = self._pool.submit(self._found, following) if self._pool else None
-            states |= self._apply(found, ())
-            found = ahead.result() if ahead else self._found(following)
-        return states | self._apply(found, further)
+            # (what is written does not concern the items that are read and planned meanwhile)
+            ahead = self._pool.submit(self._planned, following) if self._pool else None
+            try:
+                states |= self._apply(*planned, ())
+            finally:
+                wait([ahead] if ahead else ())
+            planned = ahead.result() if ahead else self._planned(following)
+        return states | self._apply(*planned, further)
 
-    def _apply(self, found: _Found, further: Sequence[Member]) -> dict[bytes, State]:
+    def _apply(
+        self, found: _Found, planned: Sequence[Planned], further: Sequence[Member]
+    ) -> dict[bytes, State]:
         states = dict(found.states)
         for _ in range(_ROUNDS_MAX):
-            planned = self._planned(found)
+            self._log_conflicts(planned)
             direct = [plan for plan in planned if plan.direct]
             refused = self._send(direct)
             again = refused | {plan.mark for plan in planned if plan.decision.again}
@@ -164,8 +173,9 @@ class Applier:
                 return states
             self.counts.again += len(again)
             # (what was known of them may be over)
-            left = {mark: replace(found.looks[mark], known={}, marks={}) for mark in again}
-            found = self._found(left)
+            found, planned = self._planned(
+                {mark: replace(found.looks[mark], known={}, marks={}, lacking=None) for mark in again}
+            )
             states |= found.states
         raise Unavailable("Items change faster than they can be read; they are tried again.")
 
@@ -173,13 +183,18 @@ class Applier:
         """What the state and both sides have of items, without those that are settled."""
         states = self._state.states({mark: look.key for mark, look in looks.items()}) if looks else {}
         left = {mark: look for mark, look in looks.items() if not look.is_settled(states[mark])}
-        return _Found(left, states, self.images(left) if left else {})
+        return _Found(left, states, self._images(left, states) if left else {})
 
-    def images(self, looks: Mapping[bytes, Look]) -> dict[SideName, dict[bytes, Item | None]]:
+    def _images(
+        self, looks: Mapping[bytes, Look], states: Mapping[bytes, State]
+    ) -> dict[SideName, dict[bytes, Item | None]]:
         """Both sides' items as they are now, or as just scanned."""
 
         def read(name: SideName) -> dict[bytes, Item | None]:
             known = {mark: look.known[name] for mark, look in looks.items() if name in look.known}
+            known |= {
+                mark: None for mark, look in looks.items() if look.lacking == name and states[mark] == NEVER
+            }
             asked = {mark: look.key for mark, look in looks.items() if mark not in known}
             side = self._sides[name]
             found = items_of(side, side.table, asked) if asked else {}
@@ -187,7 +202,9 @@ class Applier:
 
         return {"cloud": read("cloud"), "edge": read("edge")}
 
-    def _planned(self, found: _Found) -> list[Planned]:
+    def _planned(self, looks: Mapping[bytes, Look]) -> tuple[_Found, list[Planned]]:
+        """What is to be done, and of what was read that follows. Nothing is written."""
+        found = self._found(looks)
         for name, items in found.images.items():
             if any(item is None and found.states[mark].of(name) for mark, item in items.items()):
                 self._is_same_table(name)
@@ -195,20 +212,24 @@ class Applier:
         for mark, look in found.looks.items():
             state = found.states[mark]
             expired = look.lost_by_expiry(state, self._now())
-            images = Images(found.images["cloud"][mark], found.images["edge"][mark], expired)
+            marks = look.marks if look.known else {}
+            images = Images(found.images["cloud"][mark], found.images["edge"][mark], expired, marks)
             decision = decide(self.rules, look.key, state, images)
             if decision is None:
                 continue
-            if decision.conflict:
-                self.counts.conflicts += 1
-                self._log.add(CONFLICT, decision.winner, look.key, images.cloud, images.edge, self._now())
             write = None
             if decision.target is not None:
                 table = self._sides[decision.target].table
                 write = write_of(table, look.key, decision.before, self._marked(decision))
             direct = write is not None and (decision.target == "cloud" or write.blind)
             planned.append(Planned(mark, decision, write, direct))
-        return planned
+        return found, planned
+
+    def _log_conflicts(self, plans: Sequence[Planned]) -> None:
+        for decision in [plan.decision for plan in plans if plan.decision.conflict]:
+            self.counts.conflicts += 1
+            images = decision.images.cloud, decision.images.edge
+            self._log.add(CONFLICT, decision.winner, decision.key, *images, self._now())
 
     def _marked(self, decision: Decision) -> Item | None:
         """What a decision writes, with the mark if it is for the cloud."""
@@ -217,8 +238,7 @@ class Applier:
             return after
         if not differences(decision.before, after):
             return after
-        self._marks += 1
-        return {**after, self._mark: {"S": f"{self._state.epoch}.{self._marks}"}}
+        return {**after, self._mark: {"S": f"{self._state.epoch}.{next(self._marks)}"}}
 
     def _send(self, plans: Sequence[Planned]) -> set[bytes]:
         """Send writes by themselves. Returns the items whose writes were refused."""
@@ -292,11 +312,11 @@ class Applier:
             last = number + 1 == len(parts)
             while True:
                 members = [member for name in names for member in rows[name]]
-                ending = further if last and not refused else ()
-                values = {"journal": None} if last and noted else {}
+                ending = [*further] if last and not refused else []
+                ending += [self._state.journal_end] if last and noted else []
                 try:
-                    if members or ending or values:
-                        self._state.commit([*members, *ending], **values)
+                    if members or ending:
+                        self._state.commit([*members, *ending])
                     break
                 except Cancelled as error:
                     owners = [name for name in names for _ in rows[name]]

@@ -46,9 +46,8 @@ def recover(
         own = {digest(entry.key): entry for entry in entries if entry.side == name}
         if own:
             members += _of_side(own, side, followers[name], state, applier, wait)
-    for part in pieces(members, 90):
+    for part in pieces([*members, state.journal_end], 90):
         state.commit(part)
-    state.note(journal=None)
 
 
 def _of_side(
