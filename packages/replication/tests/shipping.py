@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hashrange.buckets import Buckets, Object, ObjectReader, ObjectWriter, Unreachable
+from hashrange.buckets import Buckets, Content, Object, ObjectReader, ObjectWriter, Unreachable
 from hashrange.buckets.folders import Folders
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
@@ -206,7 +206,7 @@ class Faulty:
         return answer
 
     def put(
-        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+        self, bucket: str, key: str, content: Content, *, etag: str | None = None, new: bool = False
     ) -> str:
         answer: str = self._do("put", key, lambda: self._inner.put(bucket, key, content, etag=etag, new=new))
         return answer
