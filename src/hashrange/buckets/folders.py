@@ -218,9 +218,11 @@ class _File:
     @cached_property
     def etag(self) -> str:
         """The one that S3 gives an object in one part, as exports are. Most writers need none."""
+        digest = _md5()
         with _translated(self._path), open_to_read(self._path) as file:
-            digest = hashlib.file_digest(file, _md5).digest()
-        return _md5(digest).hexdigest() + "-1"
+            while piece := file.read(CHUNK_BYTES):
+                digest.update(piece)
+        return _md5(digest.digest()).hexdigest() + "-1"
 
 
 def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]:
