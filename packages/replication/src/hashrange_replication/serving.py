@@ -23,15 +23,15 @@ from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import Family
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Followed
-from hashrange.storage.embedded.offline.replay import renounce
 from hashrange_replication.failures import ERRORS
 from hashrange_replication.format.sealing import Key, read_key
 from hashrange_replication.guard import Guard
 from hashrange_replication.place import Place, place_of
 from hashrange_replication.progress import restoring, told
+from hashrange_replication.restore import Progress
 from hashrange_replication.running import Copying, Options
 from hashrange_replication.standby.following import Standby
-from hashrange_replication.standby.opening import make_ready
+from hashrange_replication.standby.opening import make_ready, restore_beside
 from hashrange_replication.standby.refusing import Refusing
 
 _DAY_SECONDS: Final = 24 * 3600.0
@@ -183,9 +183,9 @@ def _follow(starting: Starting) -> None:
         database.background.paused = False
         database.observers.observe(refusing, False)
 
-    def again(why: str) -> None:
-        renounce(directory, f"the copy at {place.shown}, because {why}")
-        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` restores it then
+    def again(why: str, progress: Progress) -> None:
+        restore_beside(place, directory, key, why, progress)
+        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` starts again then
 
     standby.succeeding, standby.promoted, standby.again = partial(_guard, database), promoted, again
     standby.start()

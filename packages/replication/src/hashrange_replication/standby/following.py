@@ -33,6 +33,7 @@ from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import Segment
 from hashrange_replication.lease import Record, Watch
 from hashrange_replication.place import Place
+from hashrange_replication.restore import Progress
 from hashrange_replication.running import Copying, Options, Succession
 from hashrange_replication.spool import SPOOL
 from hashrange_replication.standby import telling
@@ -78,8 +79,9 @@ class Standby:
     those of `Copying`. `promote_after`: the standby promotes itself when the primary has been silent for so
     many seconds; None: only when it is asked to.
 
-    `again` is called, once, with the reason when the store can no longer follow. `succeeding` is called when
-    a promotion begins, `promoted` when the engine accepts writes.
+    `again` is called with the reason, and with how to tell progress, when the store can no longer follow;
+    after one of `ERRORS` it is called again by the next step. It may take long: the standby serves what it
+    has meanwhile. `succeeding` is called when a promotion begins, `promoted` when the engine accepts writes.
     """
 
     def __init__(
@@ -137,7 +139,9 @@ class Standby:
         self._is_forced = False
         self.is_done = False
         """Whether the standby follows no more: it was promoted, or the store cannot follow."""
-        self.again: Callable[[str], None] = lambda why: None
+        self._stuck = ""  # why the store can no longer follow, until `again` is done
+        self._restoring = ""
+        self.again: Callable[[str, Progress], None] = lambda why, progress: None
         self.succeeding: Callable[[Copying], None] = lambda copying: None
         self.promoted: Callable[[Copying], None] = lambda copying: None
 
@@ -160,7 +164,23 @@ class Standby:
     # A step.
 
     def step(self) -> None:
-        """Follow the copy to its end. What fails is a `problem` until the next step."""
+        """Follow the copy to its end, or have the store restored. What fails is a `problem` until the next
+        step."""
+        self._step()
+        if self._stuck:
+            try:
+                self.again(self._stuck, self._progress)
+                self._stuck = self._restoring = ""
+            except ERRORS as error:
+                self.problem = f"the store cannot be restored: {error}"
+
+    def _progress(self, step: str, done: int, total: int) -> None:
+        """As `Progress`. Raises CopyError when the standby ends."""
+        if self._stop.is_set():
+            raise CopyError("the standby ends")
+        self._restoring, self.problem = f"{done / (total or 1):.0%} of the {step}", ""
+
+    def _step(self) -> None:
         with self._lock:
             self._is_forced = False
             if self.is_done:
@@ -254,7 +274,7 @@ class Standby:
         if not self.is_done:
             self.is_done = True
             _log.warning("the standby is restored again", extra={"fields": {"cause": why}})
-            self.again(why)
+            self._stuck = why
 
     def _register(self, record: Record) -> None:
         if record.standby != self.id and not record.standby and record.owner != self.id:
@@ -349,7 +369,7 @@ class Standby:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        if self.is_done:
+        if self.is_done and not self._stuck:
             return
         try:
             self._write_state()
@@ -391,10 +411,12 @@ class Standby:
             "lag_seconds": round(self.lag_seconds, 1),
             "epoch": self.at.epoch,
             "batch": self.batch,
-            "may_be_promoted": self.is_agreed,
+            "may_be_promoted": self.is_agreed and not self._stuck,
         }
         if self._moment:
             shown["last_commit"] = show_moment(self._moment / _MILLIS)
+        if self._restoring:
+            shown["restoring"] = self._restoring
         if self.problem:
             shown["problem"] = self.problem
         return shown
