@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from hashrange_replication.chain import list_copy
 from hashrange_replication.failures import CopyError, Fenced, Held
 from hashrange_replication.lease import read_record
 from hashrange_replication.serving import families, health
-from hashrange_replication.standby import following, opening
+from hashrange_replication.standby import following
 from hashrange_replication.status import status
 from hashrange_replication.verify import verify
 from shipping import Faulty, World, begun, contents, place_in, restored
@@ -461,7 +462,7 @@ def test_a_standby_without_room_for_two_stores_gives_up_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, second = stuck(tmp_path)
-    monkeypatch.setattr(opening.shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 20))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 20))
     second.standby.step()
     assert (len(second.again), second.looks) == (1, [])
     second.close()
