@@ -14,7 +14,7 @@ from hashrange.storage.embedded import EmbeddedEngine
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.place import Place
 from hashrange_replication.restore import Progress
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.running import Copying, Options, Setup
 from hashrange_replication.standby.following import Standby
 from hashrange_replication.standby.opening import make_ready, restore_beside
 from hashrange_replication.standby.refusing import Refusing
@@ -61,19 +61,18 @@ class Standing:
         settings = Settings().with_data_dir(str(self.directory))
         self.database = Database(self.engine, settings=settings, clock=self.clock)
         try:
-            self.standby = Standby(
-                self.engine,
-                self.directory,
-                self.place,
-                self.key,
-                self.options,
+            setup = Setup(
+                directory=self.directory,
+                place=self.place,
+                key=self.key,
+                options=self.options,
                 where=f"the standby in {self.directory.name}",
                 clock=self.clock.now,
                 now=self.now,
                 random=random_bytes,
                 wait=lambda seconds: self.wait(seconds),
-                promote_after=self.promote_after,
             )
+            self.standby = Standby(self.engine, setup, promote_after=self.promote_after)
             self.standby.begin()
         except BaseException:
             self.database.close()

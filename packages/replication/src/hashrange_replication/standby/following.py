@@ -15,7 +15,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, Final, Protocol
@@ -29,12 +28,11 @@ from hashrange.storage.capabilities import Follower
 from hashrange_replication import chain, lease
 from hashrange_replication.failures import ERRORS, CopyError, Damaged
 from hashrange_replication.format.batches import Batch
-from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import Segment
 from hashrange_replication.lease import Record, Watch
 from hashrange_replication.place import Place
 from hashrange_replication.restore import Progress
-from hashrange_replication.running import Copying, Options, Succession
+from hashrange_replication.running import Copying, Setup, Succession
 from hashrange_replication.spool import SPOOL
 from hashrange_replication.standby import telling
 from hashrange_replication.state import FOLDER, State, read_state, write_state
@@ -75,59 +73,37 @@ class Note(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Standby:
-    """Follows the copy at `place` with the store in `directory`, from `begin` on. The other arguments are
-    those of `Copying`. `promote_after`: the standby promotes itself when the primary has been silent for so
-    many seconds; None: only when it is asked to.
+    """Follows the copy at `place` with the store in `directory`, from `begin` on. `promote_after`:
+    the standby promotes itself when the primary has been silent for so many seconds; None: only when it is
+    asked to.
 
     `again` is called with the reason, and with how to tell progress, when the store can no longer follow;
     after one of `ERRORS` it is called again by the next step. It may take long: the standby serves what it
     has meanwhile. `succeeding` is called when a promotion begins, `promoted` when the engine accepts writes.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        directory: Path,
-        place: Place,
-        key: Key | None,
-        options: Options,
-        *,
-        where: str,
-        clock: Callable[[], float],
-        now: Callable[[], float],
-        random: Callable[[int], bytes],
-        wait: Callable[[float], object] | None = None,
-        promote_after: float | None = None,
-    ) -> None:
+    def __init__(self, engine: Engine, setup: Setup, *, promote_after: float | None = None) -> None:
         """Raises CopyError for a directory that is no standby of this copy."""
+        directory, place = setup.directory, setup.place
         state = read_state(directory)
         if state is None or state.place != place.shown:
             raise CopyError(_foreign(directory, place))
         self.id = state.owner
         self.place = place
         self._engine = engine
+        self._setup = setup
         self._directory = directory
-        self._key = key
-        self._where = where
-        self._clock = clock
-        self._now = now
-        self._copying = partial(
-            Copying,
-            *(engine, directory, place, key, options),
-            where=where,
-            clock=clock,
-            now=now,
-            random=random,
-            wait=wait,
-        )
+        self._key = setup.key
+        self._clock = setup.clock
+        self._now = setup.now
         self._promote_after = promote_after
         self._state = state
         self._lock = RLock()
         self._stop = Event()
         self._thread: Thread | None = None
-        self._watch = Watch(place, now)
+        self._watch = Watch(place, setup.now)
         self._epoch = state.epoch
-        self._known_at = now()
+        self._known_at = setup.now()
         self._told_at = -TELL_SECONDS
         self._moment = 0
         self.at = chain.Position(0, 1, "", 0)
@@ -286,7 +262,7 @@ class Standby:
         self._told_at = self._now()
         told = telling.Told(
             id=self.id,
-            where=self._where,
+            where=self._setup.where,
             batch=self.batch,
             moment=self._moment,
             at=int(self._clock() * _MILLIS),
@@ -310,7 +286,8 @@ class Standby:
             if self.is_done:
                 raise CopyError("the standby is being restored, or is the primary already.")
             self._write_state()
-            copying = self._copying(succession=Succession(self._watch, self._catch_up, not force))
+            succession = Succession(self._watch, self._catch_up, not force)
+            copying = Copying(self._engine, self._setup, succession)
             self.succeeding(copying)
             try:
                 copying.begin()
