@@ -122,9 +122,7 @@ def measure(port: int, pid: int, count: int, writers: int) -> Iterator[tuple[str
             "restore to a moment",
             lambda: ask(
                 "RestoreTableToPointInTime",
-                SourceTableName=TABLE,
-                TargetTableName="of-moment",
-                UseLatestRestorableTime=True,
+                SourceTableName=TABLE, TargetTableName="of-moment", UseLatestRestorableTime=True,
             ),
             lambda _: ask("DescribeTable", TableName="of-moment")["Table"]["TableStatus"],
             "ACTIVE",

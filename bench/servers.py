@@ -176,7 +176,9 @@ def _extenddb() -> Server:
 
     # The credentials of AWS's documentation, which the developer mode prints at its start.
     sign = partial(signed, key_id="AKIAIOSFODNN7EXAMPLE", secret="wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
-    return Server("extenddb", "file", binary.exists, lambda: _npm_version(binary.parent), command, sign=sign)
+    return Server(
+        "extenddb", "file", binary.exists, lambda: _npm_version(binary.parent), command, sign=sign
+    )
 
 
 def _ministack() -> Server:

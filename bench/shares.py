@@ -51,7 +51,9 @@ class Used:
         )
 
     def plus(self, other: Used) -> Used:
-        return Used(self.user_us + other.user_us, self.kernel_us + other.kernel_us, self.waits + other.waits)
+        return Used(
+            self.user_us + other.user_us, self.kernel_us + other.kernel_us, self.waits + other.waits
+        )
 
     def of_each(self, requests: int) -> Used:
         return Used(self.user_us / requests, self.kernel_us / requests, self.waits / requests)
@@ -121,7 +123,9 @@ def measure(workload: str, connections: int, seconds: float) -> Shares:
         run_once(started, prepared, connections, WARM_UP_SECONDS)
         before = used(started.process.pid)
         outcome = run_once(started, prepared, connections, seconds).outcome
-        loop, others = (now.less(then) for now, then in zip(used(started.process.pid), before, strict=True))
+        loop, others = (
+            now.less(then) for now, then in zip(used(started.process.pid), before, strict=True)
+        )
         calls = _calls(started, prepared, connections, WARM_UP_SECONDS)
     return Shares(max(1, outcome.requests), outcome.requests_per_second, loop, others, calls)
 

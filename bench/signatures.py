@@ -61,13 +61,11 @@ def measured() -> dict[str, float]:
 
         return verify
 
-    return microseconds(
-        {
-            "genuine": of(genuine),
-            "a wrong signature of a known key": of(wrong),
-            "an unknown key": of(unknown),
-        }
-    )
+    return microseconds({
+        "genuine": of(genuine),
+        "a wrong signature of a known key": of(wrong),
+        "an unknown key": of(unknown),
+    })
 
 
 def main() -> None:

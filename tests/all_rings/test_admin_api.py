@@ -307,7 +307,9 @@ def test_what_a_server_answers_fits_the_declared_shapes(world: World, tmp_path: 
         ("POST", "/v1/console-link", {"more": 1}, 400),
     ],
 )
-def test_a_refusal_has_its_shape_too(world: World, method: str, path: str, body: Any, status: int) -> None:
+def test_a_refusal_has_its_shape_too(
+    world: World, method: str, path: str, body: Any, status: int
+) -> None:
     answered, text = world.send(method, path, body)
     assert answered == status
     assert orjson.loads(text) == {"error": msgspec.json.decode(text, type=Problem).error}

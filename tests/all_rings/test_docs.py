@@ -14,7 +14,9 @@ from unit.test_tidy import FILE_LINES_MAX, FUNCTION_LINES_MAX
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-DOCUMENTS += sorted(path for path in (ROOT / "packages").rglob("*.md") if "node_modules" not in path.parts)
+DOCUMENTS += sorted(
+    path for path in (ROOT / "packages").rglob("*.md") if "node_modules" not in path.parts
+)
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 ARCHITECTURE = (ROOT / "docs" / "architecture.md", *sorted((ROOT / "docs" / "architecture").glob("*.md")))
 

@@ -200,7 +200,7 @@ class Lease:
             if error.code != CHANGED:
                 raise
         except OSError:
-            pass  # (a store that fails has not written)
+            pass  # (then nothing is known)
         else:
             raise CopyError(
                 f"The store of the copy at {self._place.shown} does not know conditional writes (If-Match), "

@@ -419,7 +419,9 @@ def test_a_standby_serves_what_it_has_while_it_is_restored(
     world, second = stuck(tmp_path, bucket)
     bucket.fault = lambda name, key: "refused" if name == "open" and "files/" in key else ""
     second.standby.step()
-    assert "the store cannot be restored: open of" in second.standby.shown()["problem"]
+    shown = second.standby.shown()
+    assert "the store cannot be restored: open of" in shown["problem"]
+    assert not shown["may_be_promoted"]
     assert numbers(second.database) == [1]
     second.crash()
     second.open()

@@ -76,7 +76,9 @@ class Commits:
         self._idle = Condition(self.lock)  # other threads wait for the end of a commit
         self.loop = Loop(self._delivered, self._left)
         self.queue = Queue(self.loop, self.lock, self.is_full, run_queued)
-        self._gathering = Gathering(self.loop, self.lock, _GATHERED_BODIES_MAX, self._gathered, self._release)
+        self._gathering = Gathering(
+            self.loop, self.lock, _GATHERED_BODIES_MAX, self._gathered, self._release
+        )
         self.collecting = Batch()
         self.committing: Batch | None = None
         self._released = False  # the collecting batch may be committed

@@ -363,9 +363,9 @@ class Standby:
 
     @property
     def is_agreed(self) -> bool:
-        """Whether the primary has agreed to this standby, so that it may be promoted."""
+        """Whether the primary has agreed to this standby, and its store follows: it may be promoted."""
         record = self._watch.record
-        return record is not None and record.yields_to(self.id)
+        return record is not None and record.yields_to(self.id) and not self._stuck
 
     def refusal(self) -> str:
         """Why a request is refused, and what to do."""
@@ -388,7 +388,7 @@ class Standby:
             "lag_seconds": round(self.lag_seconds, 1),
             "epoch": self.at.epoch,
             "batch": self.batch,
-            "may_be_promoted": self.is_agreed and not self._stuck,
+            "may_be_promoted": self.is_agreed,
         }
         if self._moment:
             shown["last_commit"] = show_moment(self._moment / _MILLIS)

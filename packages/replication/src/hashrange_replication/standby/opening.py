@@ -56,7 +56,8 @@ def restore_beside(place: Place, directory: Path, key: Key | None, why: str, pro
     beside = directory / FOLDER / _NEXT
     shutil.rmtree(beside, ignore_errors=True)
     state = read_state(directory)
-    if state is not None and _has_room(place, directory, key):
+    assert state is not None  # a standby has one
+    if _has_room(place, directory, key):
         restore(place, beside, key, owner=state.owner, progress=progress)
     else:
         _log.warning("no room for a second store: the standby serves nothing until it is restored")
