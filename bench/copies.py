@@ -223,10 +223,11 @@ import os, sys, time
 from pathlib import Path
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange_replication.place import place_of
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.running import Copying, Setup
 engine = EmbeddedEngine(sys.argv[1])
-copying = Copying(engine, Path(sys.argv[1]), place_of(sys.argv[2], make=True), None, Options(),
-    where="a benchmark", clock=time.time, now=time.monotonic, random=os.urandom)
+setup = Setup(directory=Path(sys.argv[1]), place=place_of(sys.argv[2], make=True), where="a benchmark",
+    clock=time.time, now=time.monotonic, random=os.urandom)
+copying = Copying(engine, setup)
 copying.begin()
 copying.bases.make()
 copying.close()

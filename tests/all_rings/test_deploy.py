@@ -6,16 +6,20 @@ import ast
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import sys
 from fnmatch import fnmatch
+from itertools import takewhile
 from pathlib import Path
 from typing import cast
 
 import orjson
 import pytest
+from click.testing import CliRunner
 
+from hashrange.cli import main
 from hashrange.cli.admin import bind_admin
 from hashrange.database import Database
 from hashrange.server import running
@@ -150,3 +154,51 @@ def test_the_image_keeps_the_descriptions_of_all_services_that_the_code_uses(tmp
     assert {"s3", "kinesis", "dynamodb", "dynamodbstreams"} <= used
     assert used <= left
     assert left - used == {"sts", "sso", "sso-oidc", "signin"}  # which give credentials
+
+
+UNITS = {
+    "hashrange": (),
+    "hashrange-sync": (),
+    "hashrange primary": ("two-machines/primary.conf",),
+    "hashrange standby": ("two-machines/standby.conf",),
+}
+
+
+def unit_texts(name: str) -> list[str]:
+    """A unit of systemd, and the files that change it."""
+    files = [f"{name.split()[0]}.service", *UNITS[name]]
+    return [(ROOT / "deploy" / file).read_text("utf-8") for file in files]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_starts_a_command_with_options_that_it_has(name: str) -> None:
+    commands = re.findall(
+        r"^ExecStart(?:Post)?=(/opt/hashrange/bin/hashrange .*)$", unit_texts(name)[-1], re.MULTILINE
+    )
+    assert commands
+    for command in commands:
+        words = shlex.split(command)[1:]
+        path = list(takewhile(lambda word: word.isalpha(), words))
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        # (a standby takes the options of the server as well)
+        shown = [CliRunner().invoke(main, [*one, "--help"]).stdout for one in (path, ["serve"])]
+        known = "".join(shown if path == ["standby"] else shown[:1])
+        assert "Usage" in known
+        assert [option for option in options if not re.search(rf"{option}\b", known)] == []
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_systemd_accepts_a_unit(tmp_path: Path, name: str) -> None:
+    if (program := shutil.which("systemd-analyze")) is None:
+        pytest.skip("systemd-analyze, of systemd, is missing")
+    unit = tmp_path / f"{name.split()[0]}.service"
+    changes = tmp_path / f"{unit.name}.d"
+    changes.mkdir()
+    for number, text in enumerate(unit_texts(name)):
+        path = changes / "role.conf" if number else unit
+        path.write_text(text.replace("/opt/hashrange/bin/hashrange", sys.executable))
+    paths = os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+    done = subprocess.run(
+        [program, "verify", str(unit)], env=paths, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

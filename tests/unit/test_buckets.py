@@ -421,7 +421,8 @@ def test_an_object_is_written_on_a_condition(found: Buckets, size: int) -> None:
     found.delete("bucket", "lease")
     found.delete("bucket", "lease")
     assert [one.key for one in found.list("bucket", "")] == []
-    found.put("bucket", "lease", b"5", new=True)
+    found.put("bucket", "lease", [b"5", bytearray(size), memoryview(b"6")], new=True)
+    assert found.read("bucket", "lease")[0] == b"5" + bytes(size) + b"6"
 
 
 def test_of_many_who_write_on_a_condition_one_does(found: Buckets) -> None:

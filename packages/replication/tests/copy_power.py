@@ -29,7 +29,7 @@ from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange_replication.failures import CopyError
 from hashrange_replication.restore import restore
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.running import Copying, Options, Setup
 from hashrange_replication.verify import verify
 from replication_child import PARTITION, SPACE, numbers
 from shipping import BUCKET, Faulty, Time, place_in
@@ -52,18 +52,17 @@ class Store:
         # The same name wherever the disk of a cut is.
         place = place_in(root, self.bucket)
         place.shown = BUCKET
-        self.copying = Copying(
-            self.engine,
-            root / "data",
-            place,
-            None,
-            Options(acks=acks, ack_seconds=60.0),
+        setup = Setup(
+            directory=root / "data",
+            place=place,
+            options=Options(acks=acks, ack_seconds=60.0),
             where="a test of power cuts",
             clock=lambda: 1_700_000_000.0 + self.now(),
             now=self.now,
             random=Random(seed).randbytes,
             wait=self.now.advance,
         )
+        self.copying = Copying(self.engine, setup)
         self.copying.begin()
         if acks:
             self.copying.start()

@@ -15,7 +15,6 @@ import sys
 import time
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
@@ -23,7 +22,7 @@ from hashrange.storage.failures import StorageError
 from hashrange_replication import lease
 from hashrange_replication.failures import CopyError
 from hashrange_replication.place import place_of
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.running import Copying, Options, Setup
 from hashrange_replication.standby.following import Standby
 from hashrange_replication.standby.opening import make_ready
 
@@ -73,18 +72,26 @@ def write(engine: EmbeddedEngine, copying: Copying) -> None:
 
 
 def main(directory: Path, folder: str, acks: bool, follows: bool) -> None:
-    outside: Any = {"where": "a child", "clock": time.time, "now": time.monotonic, "random": os.urandom}
-    place, options = place_of(folder), Options(acks=acks)
+    place = place_of(folder)
+    setup = Setup(
+        directory=directory,
+        place=place,
+        options=Options(acks=acks),
+        where="a child",
+        clock=time.time,
+        now=time.monotonic,
+        random=os.urandom,
+    )
     if not follows:
         engine = opened(directory)
-        copying = Copying(engine, directory, place, None, options, **outside)
+        copying = Copying(engine, setup)
         copying.begin()
         copying.start()
         write(engine, copying)
         return
     make_ready(place, directory, None, os.urandom)
     engine = opened(directory)
-    standby = Standby(engine, directory, place, None, options, **outside)
+    standby = Standby(engine, setup)
     standby.begin()
     wanted, is_agreed = Event(), False
 

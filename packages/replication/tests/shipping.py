@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from hashrange.buckets import Buckets, Object, ObjectReader, ObjectWriter, Unreachable
+from hashrange.buckets import Buckets, Content, Object, ObjectReader, ObjectWriter, Unreachable
 from hashrange.buckets.folders import Folders
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
@@ -18,7 +18,7 @@ from hashrange_replication.drill import digests
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.place import Place
 from hashrange_replication.restore import Restored, restore
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.running import Copying, Options, Setup
 from worlds import create
 
 BEGIN = 1_700_000_000.0
@@ -82,18 +82,18 @@ class World:
         self.engine = EmbeddedEngine(self.directory, logged_bytes_max=self.logged_bytes_max)
         settings = self.settings.with_data_dir(str(self.directory))
         self.database = Database(self.engine, settings=settings, clock=self.clock)
-        self.copying = Copying(
-            self.engine,
-            self.directory,
-            self.place,
-            self.key,
-            self.options,
+        setup = Setup(
+            directory=self.directory,
+            place=self.place,
+            key=self.key,
+            options=self.options,
             where=f"the test in {self.directory.name}",
             clock=self.clock.now,
             now=self.now,
             random=random_bytes,
             wait=self.now.advance,
         )
+        self.copying = Copying(self.engine, setup)
         try:
             self.copying.begin()
         except BaseException:
@@ -206,7 +206,7 @@ class Faulty:
         return answer
 
     def put(
-        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+        self, bucket: str, key: str, content: Content, *, etag: str | None = None, new: bool = False
     ) -> str:
         answer: str = self._do("put", key, lambda: self._inner.put(bucket, key, content, etag=etag, new=new))
         return answer

@@ -11,19 +11,19 @@ import orjson
 from hashrange.clock import ManualClock
 from hashrange.database import Database, Settings
 from hashrange.storage.embedded import EmbeddedEngine
-from hashrange.storage.embedded.offline.replay import renounce
 from hashrange_replication.format.sealing import Key
 from hashrange_replication.place import Place
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.restore import Progress
+from hashrange_replication.running import Copying, Options, Setup
 from hashrange_replication.standby.following import Standby
-from hashrange_replication.standby.opening import make_ready
+from hashrange_replication.standby.opening import make_ready, restore_beside
 from hashrange_replication.standby.refusing import Refusing
 from shipping import Time, World, random_bytes
 
 
 class Standing:
     """A standby in a directory, as `hashrange standby` makes it; `again` are the reasons for which it has
-    renounced its directory."""
+    renounced its directory, `looks` what `look` has found while it was restored."""
 
     def __init__(
         self,
@@ -47,6 +47,9 @@ class Standing:
         self.logged_bytes_max = logged_bytes_max
         self.wait: Callable[[float], object] = now.advance
         self.again: list[str] = []
+        self.look: Callable[[], Any] = lambda: None
+        self.looks: list[Any] = []
+        self.told: list[str] = []
         self.copying: Copying | None = None
         self.promoted = 0
         self.open()
@@ -58,19 +61,18 @@ class Standing:
         settings = Settings().with_data_dir(str(self.directory))
         self.database = Database(self.engine, settings=settings, clock=self.clock)
         try:
-            self.standby = Standby(
-                self.engine,
-                self.directory,
-                self.place,
-                self.key,
-                self.options,
+            setup = Setup(
+                directory=self.directory,
+                place=self.place,
+                key=self.key,
+                options=self.options,
                 where=f"the standby in {self.directory.name}",
                 clock=self.clock.now,
                 now=self.now,
                 random=random_bytes,
                 wait=lambda seconds: self.wait(seconds),
-                promote_after=self.promote_after,
             )
+            self.standby = Standby(self.engine, setup, promote_after=self.promote_after)
             self.standby.begin()
         except BaseException:
             self.database.close()
@@ -78,11 +80,16 @@ class Standing:
         self.refusing = Refusing(self.standby.refusal)
         self.database.observers.observe(self.refusing)
         self.database.background.paused = True
-        self.standby.again = self._renounce
+        self.standby.again = self._restore
         self.standby.promoted = self._promoted
 
-    def _renounce(self, why: str) -> None:
-        renounce(self.directory, why)
+    def _restore(self, why: str, progress: Progress) -> None:
+        def looking(step: str, done: int, total: int) -> None:
+            self.looks.append(self.look())
+            progress(step, done, total)
+            self.told.append(self.standby.shown()["restoring"])
+
+        restore_beside(self.place, self.directory, self.key, why, looking)
         self.again.append(why)
 
     def _promoted(self, copying: Copying) -> None:

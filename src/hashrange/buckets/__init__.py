@@ -13,7 +13,7 @@ Refuses to know what the objects hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol
 
@@ -25,6 +25,10 @@ ACCESS_DENIED: Final = "S3AccessDenied"
 NO_SUCH_KEY: Final = "S3NoSuchKey"
 INVALID_KEY: Final = "S3InvalidObjectKey"
 CHANGED: Final = "S3PreconditionFailed"
+
+
+Content = bytes | Sequence[bytes | bytearray | memoryview]
+"""What an object holds, perhaps in pieces, which need not be copied together."""
 
 
 class BucketError(Exception):
@@ -61,8 +65,10 @@ class ObjectReader(Protocol):
 class ObjectWriter(Protocol):
     """An object that is being written. The whole object appears when its context ends without an error."""
 
-    etag: str
-    """The ETag of the object; known once it is written."""
+    @property
+    def etag(self) -> str:
+        """The ETag of the object; known once it is written."""
+        ...
 
     def write(self, data: bytes, /) -> object: ...
 
@@ -93,7 +99,7 @@ class Buckets(Protocol):
         ...
 
     def put(
-        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+        self, bucket: str, key: str, content: Content, *, etag: str | None = None, new: bool = False
     ) -> str:
         """Write a small object; returns its ETag. `new`: only if there is no such object; `etag`: only if the
         object has this ETag. Otherwise raises `BucketError` with CHANGED, and so it may after a lost answer,

@@ -14,8 +14,9 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -27,6 +28,7 @@ from hashrange.buckets import (
     NO_SUCH_BUCKET,
     NO_SUCH_KEY,
     BucketError,
+    Content,
     Object,
 )
 from hashrange.files.durable import lock_file, make_directory, sync, sync_directory
@@ -35,6 +37,7 @@ from hashrange.files.regular import open_to_read, open_to_write
 _UNFINISHED: Final = ".hashrange"
 _NO_PARTS: Final = ("", ".", "..")
 _NAME_BYTES: Final = 16
+_md5: Final = partial(hashlib.md5, usedforsecurity=False)
 _ON_WINDOWS: Final = os.name == "nt"
 # Source: Microsoft, "Naming Files, Paths, and Namespaces".
 _FORBIDDEN: Final = re.compile(r'[<>:"|?*\\\x00-\x1f]')
@@ -90,9 +93,8 @@ class Folders:
     def create(self, bucket: str, key: str) -> Iterator[_File]:
         """As `Buckets.create`."""
         with self._writing(bucket, key) as file:
-            sink = _File(file)
+            sink = _File(file, self._path(bucket, key))
             yield sink
-        sink.finish()
 
     @contextmanager
     def _writing(self, bucket: str, key: str) -> Iterator[BinaryIO]:
@@ -121,19 +123,20 @@ class Folders:
             try:
                 with open_to_read(path) as file:
                     content = file.read()
-                    return content, _etag_of(content, file)
+                    return content, _etag_of([content], file)
             except FileNotFoundError:
                 raise BucketError(NO_SUCH_KEY, f"There is no object {key} in {bucket}.") from None
 
     def put(
-        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+        self, bucket: str, key: str, content: Content, *, etag: str | None = None, new: bool = False
     ) -> str:
         """As `Buckets.put`. Programs on several machines agree only if the file system's locks do."""
         if not new and etag is None:
+            pieces = [content] if isinstance(content, bytes) else content
             with self._writing(bucket, key) as file:
-                file.write(content)
+                file.writelines(pieces)
                 file.flush()
-                return _etag_of(content, file)
+                return _etag_of(pieces, file)
         with _translated(self._path(bucket, key)), self._locked(bucket):
             try:
                 found: str | None = self.read(bucket, key)[1]
@@ -206,20 +209,20 @@ class _Opened:
 
 
 class _File:
-    """An object that is being written. Its ETag is the one that S3 gives an object in one part, as exports
-    are."""
+    """An object that is being written."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._digest = hashlib.md5(usedforsecurity=False)
-        self.etag = ""
+    def __init__(self, file: BinaryIO, path: Path) -> None:
+        self.write = file.write
+        self._path = path
 
-    def write(self, data: bytes, /) -> None:
-        self._file.write(data)
-        self._digest.update(data)
-
-    def finish(self) -> None:
-        self.etag = hashlib.md5(self._digest.digest(), usedforsecurity=False).hexdigest() + "-1"
+    @cached_property
+    def etag(self) -> str:
+        """The one that S3 gives an object in one part, as exports are. Most writers need none."""
+        digest = _md5()
+        with _translated(self._path), open_to_read(self._path) as file:
+            while piece := file.read(CHUNK_BYTES):
+                digest.update(piece)
+        return _md5(digest.digest()).hexdigest() + "-1"
 
 
 def _walk(folder: Path, start: str, prefix: str, after: str) -> Iterator[Object]:
@@ -255,11 +258,12 @@ def _translated(path: Path) -> Iterator[None]:
         raise BucketError(code, f"{error.filename or path} cannot be used: {error.strerror}.") from error
 
 
-def _etag_of(content: bytes, file: BinaryIO) -> str:
+def _etag_of(pieces: Sequence[bytes | bytearray | memoryview], file: BinaryIO) -> str:
     """The ETag for `put`. That of a listing may stay the same if small objects replace each other fast."""
-    if len(content) > CHUNK_BYTES:
-        return _etag(os.fstat(file.fileno()))
-    return hashlib.sha256(content).hexdigest()
+    status = os.fstat(file.fileno())
+    if status.st_size > CHUNK_BYTES:
+        return _etag(status)
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
 
 
 def _etag(status: os.stat_result) -> str:

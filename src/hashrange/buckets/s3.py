@@ -17,6 +17,7 @@ from hashrange.buckets import (
     NO_SUCH_BUCKET,
     NO_SUCH_KEY,
     BucketError,
+    Content,
     Object,
     ObjectReader,
     Unreachable,
@@ -109,13 +110,14 @@ class S3Buckets:
             return answer["Body"].read(), answer["ETag"]
 
     def put(
-        self, bucket: str, key: str, content: bytes, *, etag: str | None = None, new: bool = False
+        self, bucket: str, key: str, content: Content, *, etag: str | None = None, new: bool = False
     ) -> str:
         """As `Buckets.put`."""
+        body = content if isinstance(content, bytes) else b"".join(content)
         condition: dict[str, Any] = {"IfNoneMatch": "*"} if new else {"IfMatch": etag} if etag else {}
         with _translated():
             try:
-                return self._client.put_object(Bucket=bucket, Key=key, Body=content, **condition)["ETag"]
+                return self._client.put_object(Bucket=bucket, Key=key, Body=body, **condition)["ETag"]
             except self._client.exceptions.ClientError as error:
                 # Two conditional writes at a time, and one to an object that was deleted.
                 if condition and error.response["Error"].get("Code") in _CONFLICTS:

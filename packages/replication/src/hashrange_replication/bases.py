@@ -41,7 +41,7 @@ _log = logging.getLogger("hashrange.replication")
 
 EVERY_SECONDS: Final = 24 * 3600.0
 """The longest time between two bases of a store that is written to."""
-SEGMENT_BYTES_MIN: Final = 64 * 1024 * 1024
+SEGMENT_BYTES_MIN: Final = 256 * 1024 * 1024
 """Segments of fewer bytes are no reason for a new base."""
 BACKUPS_SECONDS: Final = 60.0
 """How often it is looked whether there are new backups."""

@@ -39,6 +39,8 @@ DRIFT: Final = 0.1
 """How much faster a standby's clock may run than the owner's."""
 MARGIN_SECONDS: Final = 1.0
 _TRIES: Final = 4
+_NO_ETAG: Final = f'"{0:032}"'
+"""The ETag of no record."""
 
 Now = Callable[[], float]
 """A monotonic clock, in seconds."""
@@ -186,8 +188,24 @@ class Lease:
                         raise
                     continue
                 self._hold(wanted, etag, started)
+                self._check_store()
                 return before
         raise Held(f"Several servers try to take the lease of the copy at {self._place.shown}.")
+
+    def _check_store(self) -> None:
+        """Raises CopyError if the store of the bucket writes although a condition is not met."""
+        try:
+            self._put(self.record, _NO_ETAG)
+        except BucketError as error:
+            if error.code != CHANGED:
+                raise
+        except OSError:
+            pass  # (then nothing is known)
+        else:
+            raise CopyError(
+                f"The store of the copy at {self._place.shown} does not know conditional writes (If-Match), "
+                "so two servers could ship to it. Use one that does, such as S3, MinIO or a folder."
+            )
 
     def _check_free(self, before: Record, known_epoch: int | None) -> None:
         shown = self._place.shown

@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
 
-from hashrange.buckets import NO_SUCH_KEY, BucketError, Buckets, Object, ObjectReader, ObjectWriter
+from hashrange.buckets import NO_SUCH_KEY, BucketError, Buckets, Content, Object, ObjectReader, ObjectWriter
 from hashrange.files.durable import make_directory
 from hashrange.pace.workers import hold_up
 from hashrange_replication.failures import CopyError
@@ -58,7 +58,7 @@ class Place:
                 raise
             return None
 
-    def put(self, name: str, content: bytes, *, etag: str | None = None, new: bool = False) -> str:
+    def put(self, name: str, content: Content, *, etag: str | None = None, new: bool = False) -> str:
         """As `Buckets.put`."""
         self._count()
         return self._buckets.put(self._bucket, self._prefix + name, content, etag=etag, new=new)

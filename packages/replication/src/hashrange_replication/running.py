@@ -70,39 +70,40 @@ class Options:
     keep_seconds: float = 7 * 24 * 3600.0
 
 
-class Copying:
-    """Ships the store in `directory` to a place, from `begin` to `close`. `where` tells people who ships.
-    `clock` gives the time of batches (epoch seconds), `now` is monotonic, `random` gives random bytes, and
-    `wait` waits so many seconds."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What a server is made of that ships the store in `directory` to `place`, or follows it. `where` tells
+    people which server it is. `clock` gives the time of batches (epoch seconds), `now` is monotonic, `random`
+    gives random bytes, and `wait` waits so many seconds; None: no longer than the server lives."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        directory: Path,
-        place: Place,
-        key: Key | None,
-        options: Options,
-        *,
-        where: str,
-        clock: Callable[[], float],
-        now: Callable[[], float],
-        random: Callable[[int], bytes],
-        wait: Callable[[float], object] | None = None,
-        succession: Succession | None = None,
-    ) -> None:
-        self.place = place
-        self.options = options
+    directory: Path
+    place: Place
+    key: Key | None = None
+    options: Options = Options()
+    where: str
+    clock: Callable[[], float]
+    now: Callable[[], float]
+    random: Callable[[int], bytes]
+    wait: Callable[[float], object] | None = None
+
+
+class Copying:
+    """Ships a store, from `begin` to `close`."""
+
+    def __init__(self, engine: Engine, setup: Setup, succession: Succession | None = None) -> None:
+        self.place = setup.place
+        self.options = setup.options
         self._engine = engine
-        self._directory = directory
-        self._key = key
-        self._where = where
-        self._clock = clock
-        self._now = now
+        self._directory = setup.directory
+        self._key = setup.key
+        self._where = setup.where
+        self._clock = setup.clock
+        self._now = setup.now
         self._succession = succession
         self._stop = Event()
-        self._wait = wait or self._stop.wait
-        self._state = read_state(directory)
-        self._owner = self._state.owner if self._state is not None else new_owner(random)
+        self._wait = setup.wait or self._stop.wait
+        self._state = read_state(setup.directory)
+        self._owner = self._state.owner if self._state is not None else new_owner(setup.random)
         self._threads: list[Thread] = []
         self._retained_at = -math.inf
         self._pause_seconds = _BASE_SECONDS
@@ -112,7 +113,7 @@ class Copying:
         """Called when a standby is registered: from then on reads have to ask `lease.refusing`."""
         self.problems: dict[str, str] = {}
         """What fails at the moment: "lease" or "base", and why."""
-        self.spool = Spool(directory / FOLDER / SPOOL, options.spool_bytes)
+        self.spool = Spool(setup.directory / FOLDER / SPOOL, setup.options.spool_bytes)
 
     def begin(self) -> None:
         """Take the lease, and begin to follow the engine; with `acks`, make the base as well. If the bucket
@@ -261,11 +262,14 @@ class Copying:
         return self.spool.is_whole and first.name.index <= in_bucket + 1 <= end.index == last.name.index + 1
 
     def _write_state(self, end: chain.Position | None) -> None:
-        has_standby = bool(self.lease.record.acknowledged)
+        self._note(self.lease.epoch, end, has_standby=bool(self.lease.record.acknowledged))
+
+    def _note(self, epoch: int, end: chain.Position | None, *, has_standby: bool) -> None:
+        """Replace what the directory knows of its copy. Raises OSError."""
         state = State(
             owner=self._owner,
             place=self.place.shown,
-            epoch=self.lease.epoch,
+            epoch=epoch,
             end=end,
             lacks_since=self.shipper.lacks_since,
             has_standby=has_standby,
@@ -298,16 +302,7 @@ class Copying:
 
     def _agree(self) -> None:
         """A standby is registered: from now on the lease counts, also after a crash. Raises OSError."""
-        epoch = self._state.epoch if self._state is not None else 0
-        state = State(
-            owner=self._owner,
-            place=self.place.shown,
-            epoch=epoch,
-            lacks_since=self.shipper.lacks_since,
-            has_standby=True,
-        )
-        write_state(self._directory, state)
-        self._state = state
+        self._note(self._state.epoch if self._state is not None else 0, None, has_standby=True)
         if not self._guarded:
             self._guarded = True
             self.guard()

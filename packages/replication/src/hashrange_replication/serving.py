@@ -23,15 +23,15 @@ from hashrange.server.admin.port import Subject
 from hashrange.server.metrics import Family
 from hashrange.storage.api import Engine
 from hashrange.storage.capabilities import Followed
-from hashrange.storage.embedded.offline.replay import renounce
 from hashrange_replication.failures import ERRORS
 from hashrange_replication.format.sealing import Key, read_key
 from hashrange_replication.guard import Guard
 from hashrange_replication.place import Place, place_of
 from hashrange_replication.progress import restoring, told
-from hashrange_replication.running import Copying, Options
+from hashrange_replication.restore import Progress
+from hashrange_replication.running import Copying, Options, Setup
 from hashrange_replication.standby.following import Standby
-from hashrange_replication.standby.opening import make_ready
+from hashrange_replication.standby.opening import make_ready, restore_beside
 from hashrange_replication.standby.refusing import Refusing
 
 _DAY_SECONDS: Final = 24 * 3600.0
@@ -136,7 +136,7 @@ class ReplicationPart(ServingPart):
             if given["standby"]:
                 _follow(starting)
             else:
-                copying = Copying(engine, starting.data_dir, *_common(given), **_outside(starting.data_dir))
+                copying = Copying(engine, _setup(given, starting.data_dir))
                 _guard(starting.database, copying)
                 copying.begin()
                 _ship(starting, copying)
@@ -162,16 +162,8 @@ def _follow(starting: Starting) -> None:
     engine = database.engine
     assert directory is not None
     assert isinstance(engine, EmbeddedEngine)
-    place, key, options = _common(starting.given)
-    standby = Standby(
-        engine,
-        directory,
-        place,
-        key,
-        options,
-        promote_after=starting.given["promote_after"],
-        **_outside(directory),
-    )
+    setup = _setup(starting.given, directory)
+    standby = Standby(engine, setup, promote_after=starting.given["promote_after"])
     standby.begin()
     refusing = Refusing(standby.refusal)
     database.observers.observe(refusing)
@@ -183,9 +175,9 @@ def _follow(starting: Starting) -> None:
         database.background.paused = False
         database.observers.observe(refusing, False)
 
-    def again(why: str) -> None:
-        renounce(directory, f"the copy at {place.shown}, because {why}")
-        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` restores it then
+    def again(why: str, progress: Progress) -> None:
+        restore_beside(setup.place, directory, setup.key, why, progress)
+        signal.raise_signal(signal.SIGTERM)  # `hashrange standby` starts again then
 
     standby.succeeding, standby.promoted, standby.again = partial(_guard, database), promoted, again
     standby.start()
@@ -208,24 +200,24 @@ def _place_and_key(given: Mapping[str, Any]) -> tuple[Place, Key | None]:
     return place, read_key(key_file, os.urandom) if key_file is not None else None
 
 
-def _common(given: Mapping[str, Any]) -> tuple[Place, Key | None, Options]:
-    """What servers that ship and those that follow are made of."""
+def _setup(given: Mapping[str, Any], directory: Path) -> Setup:
+    """What a server that ships or follows is made of."""
+    place, key = _place_and_key(given)
     options = Options(
         acks=given["copy_ack"],
         spool_bytes=given["copy_spool_bytes"],
         keep_seconds=given["copy_retention"],
     )
-    return *_place_and_key(given), options
-
-
-def _outside(directory: Path) -> dict[str, Any]:
-    """What they get from outside: time, chance, and a name for people."""
-    return {
-        "where": f"{socket.gethostname()}, {directory.absolute()}, process {os.getpid()}",
-        "clock": SystemClock().now,
-        "now": time.monotonic,
-        "random": os.urandom,
-    }
+    return Setup(
+        directory=directory,
+        place=place,
+        key=key,
+        options=options,
+        where=f"{socket.gethostname()}, {directory.absolute()}, process {os.getpid()}",
+        clock=SystemClock().now,
+        now=time.monotonic,
+        random=os.urandom,
+    )
 
 
 PART: Final = ReplicationPart()

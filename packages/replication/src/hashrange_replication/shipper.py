@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Condition, Event
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from hashrange import pace
 from hashrange.buckets import CHANGED, BucketError
 from hashrange_replication.chain import Position
 from hashrange_replication.format.batches import add_frame
-from hashrange_replication.format.sealing import Key
+from hashrange_replication.format.sealing import Data, Key
 from hashrange_replication.format.segments import SegmentHeader, encode_segment, root_of
 from hashrange_replication.lease import Lease
 from hashrange_replication.place import Place
@@ -272,10 +272,11 @@ class Shipper:
             bytes=len(self._frames),
         )
         content, digest = encode_segment(header, self._frames, self._key, quick=self._is_busy())
-        if not self._spool.has_room(len(content)):
+        size = sum(map(len, content))
+        if not self._spool.has_room(size):
             self.break_off(f"the spool has its {self._spool.bytes_max >> 20} MiB, and the bucket is away")
             return
-        self._spool.add(spooled_of(header, len(content)), content)
+        self._spool.add(spooled_of(header, size), content)
         self._clear()
         with self._changed:
             self.end = Position(end.epoch, end.index + 1, digest, last.number)
@@ -324,14 +325,14 @@ class Shipper:
             self._changed.notify_all()
         return True
 
-    def _put(self, spooled: Spooled, content: bytes) -> bool:
+    def _put(self, spooled: Spooled, content: Sequence[Data]) -> bool:
         """Returns whether the bucket has this segment. An earlier try may have written it."""
         try:
             self._place.put(spooled.name.name, content, new=True)
         except BucketError as error:
             if error.code != CHANGED:
                 raise
-            return self._place.read(spooled.name.name)[0] == content
+            return self._place.read(spooled.name.name)[0] == b"".join(content)
         return True
 
     def _failed(self, why: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ from hashrange.files.durable import private
 from hashrange_replication.failures import CopyError
 from hashrange_replication.format.names import SegmentName
 from hashrange_replication.format.objects import in_memory
+from hashrange_replication.format.sealing import Data
 from hashrange_replication.format.segments import Segment, SegmentHeader
 
 SPOOL: Final = "spool"
@@ -51,7 +53,7 @@ class Spool:
         self._lock = Lock()
         durable.make_directory(folder)
         self._waiting = sorted(_found(folder))
-        self._in_memory: dict[SegmentName, bytes] = {}
+        self._in_memory: dict[SegmentName, Sequence[Data]] = {}
         self.bytes = sum(spooled.bytes for spooled in self._waiting)
         """The bytes that wait."""
 
@@ -59,18 +61,18 @@ class Spool:
         """Whether so many bytes more are allowed."""
         return self.bytes + bytes_ <= self.bytes_max
 
-    def add(self, spooled: Spooled, content: bytes) -> None:
-        """Add the next segment, in memory."""
+    def add(self, spooled: Spooled, content: Sequence[Data]) -> None:
+        """Add the next segment, in memory, by the pieces of its object."""
         with self._lock:
             self._in_memory[spooled.name] = content
             self._waiting.append(spooled)
-            self.bytes += len(content)
+            self.bytes += spooled.bytes
 
     def save(self) -> None:
         """Write to files what is in memory only. Raises OSError."""
         for name, content in list(self._in_memory.items()):
             with open(self._path(name), "wb", opener=private) as file:
-                file.write(content)
+                file.writelines(content)
             with self._lock:
                 self._in_memory.pop(name, None)
 
@@ -99,11 +101,11 @@ class Spool:
         with self._lock:
             return self._waiting[-1] if self._waiting else None
 
-    def content(self, spooled: Spooled) -> bytes:
-        """The object of a segment. Raises OSError."""
+    def content(self, spooled: Spooled) -> Sequence[Data]:
+        """The pieces of a segment's object. Raises OSError."""
         with self._lock:
             content = self._in_memory.get(spooled.name)
-        return content if content is not None else self._path(spooled.name).read_bytes()
+        return content if content is not None else [self._path(spooled.name).read_bytes()]
 
     def shipped(self, spooled: Spooled) -> None:
         """Remove the first segment, which the bucket has."""

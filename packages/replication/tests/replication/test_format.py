@@ -14,7 +14,7 @@ from hashrange_replication.failures import CopyError, Damaged
 from hashrange_replication.format import names
 from hashrange_replication.format.batches import Batch, add_frame, frames
 from hashrange_replication.format.manifests import BaseFile, Manifest, decode_manifest, encode_manifest
-from hashrange_replication.format.objects import CHUNK_BYTES, Reader, encode, in_memory
+from hashrange_replication.format.objects import CHUNK_BYTES, Reader, Writer, encode, in_memory
 from hashrange_replication.format.sealing import Key, read_key
 from hashrange_replication.format.segments import Segment, SegmentHeader, encode_segment, root_of
 from shipping import key_of, random_bytes
@@ -29,6 +29,11 @@ def framed(*batches: tuple[int, int, dict[bytes, bytes | None]]) -> bytes:
     for batch in batches:
         add_frame(content, *batch)
     return bytes(content)
+
+
+def encoded(content: bytes, key: Key | None) -> tuple[bytes, str]:
+    pieces, digest = encode({"kind": "test"}, content, key)
+    return b"".join(pieces), digest
 
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS, RECORDS), max_size=6))
@@ -50,16 +55,36 @@ def test_a_batch_that_is_cut_off_is_noticed(records: dict[bytes, bytes | None], 
 def test_what_does_not_become_smaller_is_not_compressed(times: int, repeats: bool) -> None:
     piece = (b"some words, " * CHUNK_BYTES) if repeats else random_bytes(CHUNK_BYTES)
     content = piece[:CHUNK_BYTES] * times + piece[: CHUNK_BYTES // 3]
-    written = encode({"kind": "test"}, content, None)[0]
+    written = encoded(content, None)[0]
     assert Reader(in_memory(written), None).content() == content
     assert len(written) < (len(content) // 20 if repeats else len(content) + 200)
+
+
+@given(
+    st.lists(
+        st.sampled_from([0, 1, CHUNK_BYTES // 3, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1]), max_size=5
+    ),
+    KEYS,
+)
+@settings(max_examples=30)
+def test_it_does_not_matter_in_which_pieces_an_object_was_written(sizes: list[int], key: Key | None) -> None:
+    written: list[bytes] = []
+    writer = Writer(lambda piece: written.append(bytes(piece)), {}, key)
+    pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
+    for piece in pieces:
+        writer.write(piece)
+    digest = writer.finish()
+    reader = Reader(in_memory(b"".join(written)), key)
+    chunks = list(reader.chunks())
+    assert (b"".join(chunks), reader.digest) == (b"".join(pieces), digest)
+    assert all(len(chunk) == CHUNK_BYTES for chunk in chunks[:-1])
 
 
 @given(st.binary(max_size=200), st.integers(0, 3), KEYS)
 @settings(max_examples=40)
 def test_an_object_is_read_as_it_was_written(piece: bytes, times: int, key: Key | None) -> None:
     content = piece * (times * CHUNK_BYTES // 100 + 1)
-    written, digest = encode({"kind": "test"}, content, key)
+    written, digest = encoded(content, key)
     reader = Reader(in_memory(written), key)
     assert reader.header["kind"] == "test"
     assert reader.content() == content
@@ -71,7 +96,7 @@ def test_an_object_is_read_as_it_was_written(piece: bytes, times: int, key: Key 
 
 @given(st.binary(max_size=60), KEYS, st.data())
 def test_a_change_of_an_object_is_noticed(content: bytes, key: Key | None, data: st.DataObject) -> None:
-    written = encode({"kind": "test"}, content, key)[0]
+    written = encoded(content, key)[0]
     changed = bytearray(written)
     at = data.draw(st.integers(0, len(written) - 1))
     changed[at] ^= data.draw(st.integers(1, 255))
@@ -82,14 +107,14 @@ def test_a_change_of_an_object_is_noticed(content: bytes, key: Key | None, data:
 
 def test_chunks_cannot_be_moved_between_sealed_objects() -> None:
     key = key_of(1)
-    one, other = (encode({"kind": "test"}, content, key)[0] for content in (b"a" * 99, b"b" * 99))
+    one, other = (encoded(content, key)[0] for content in (b"a" * 99, b"b" * 99))
     head, tail = one.index(b"\n", 20) + 1, other.index(b"\n", 20) + 1
     with pytest.raises(Damaged):
         Reader(in_memory(one[:head] + other[tail:]), key).content()
 
 
 def test_a_key_that_does_not_fit_is_named() -> None:
-    written = encode({"kind": "test"}, b"secret " * 20, key_of(1))[0]
+    written = encoded(b"secret " * 20, key_of(1))[0]
     assert b"secret" not in written
     with pytest.raises(CopyError, match=f"sealed by the key {key_of(1).id}: give its file"):
         Reader(in_memory(written), None)
@@ -98,7 +123,7 @@ def test_a_key_that_does_not_fit_is_named() -> None:
 
 
 def test_an_object_of_a_later_program_is_named() -> None:
-    written = encode({"kind": "test"}, b"", None)[0].replace(b"copy 1\n", b"copy 2\n")
+    written = encoded(b"", None)[0].replace(b"copy 1\n", b"copy 2\n")
     with pytest.raises(CopyError, match="use the version that has written it"):
         Reader(in_memory(written), None)
 
@@ -119,7 +144,7 @@ def header(**changed: object) -> SegmentHeader:
 def test_a_segment_is_read_as_it_was_written(key: Key | None) -> None:
     content = framed(*TWO)
     written, digest = encode_segment(header(), content, key)
-    segment = Segment(in_memory(written), key)
+    segment = Segment(in_memory(b"".join(written)), key)
     segment.read()
     assert segment.header == header()
     assert segment.header.is_root
@@ -130,7 +155,8 @@ def test_a_segment_is_read_as_it_was_written(key: Key | None) -> None:
 @pytest.mark.parametrize("changed", [{"first": 4}, {"last": 8}, {"batches": 3}, {"bytes": 1}, {"after": 5}])
 def test_a_segment_has_the_batches_of_its_header(changed: dict[str, object]) -> None:
     content = framed(*TWO)
-    segment = Segment(in_memory(encode_segment(header(**changed), content, None)[0]), None)
+    written = b"".join(encode_segment(header(**changed), content, None)[0])
+    segment = Segment(in_memory(written), None)
     with pytest.raises(Damaged, match="not those of its header"):
         segment.read()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashrange.buckets import Unreachable
+from hashrange.buckets import Content, Unreachable
 from hashrange.buckets.folders import Folders
 from hashrange_replication import lease as leases
 from hashrange_replication.failures import CopyError, Fenced, Held
@@ -291,3 +291,18 @@ def test_never_two_servers_acknowledge(tmp_path_factory: Any, acts: list[Any], r
         servers[number].bucket.fault = lambda name, key, fault=fault: fault
         servers[number].act()
         assert sum(server.acknowledges() for server in servers) <= 1
+
+
+class Careless(Faulty):
+    """A bucket that writes without regard to ETags, as some stores that speak S3's protocol do."""
+
+    def put(
+        self, bucket: str, key: str, content: Content, *, etag: str | None = None, new: bool = False
+    ) -> str:
+        return super().put(bucket, key, content, new=new)
+
+
+def test_a_store_that_knows_no_conditions_is_refused(tmp_path: Path) -> None:
+    place = place_in(tmp_path, Careless(Folders(tmp_path)))
+    with pytest.raises(CopyError, match=r"does not know conditional writes \(If-Match\)"):
+        lease_of(place, "a", Time()).take(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,7 @@ from hashrange.storage.failures import CommitFailed
 from hashrange.tables.inspection.check import check
 from hashrange_engine_tests import faults
 from hashrange_replication import lease as leases
+from hashrange_replication import place
 from hashrange_replication.chain import list_copy
 from hashrange_replication.failures import CopyError, Fenced, Held
 from hashrange_replication.lease import read_record
@@ -390,6 +393,109 @@ def test_a_chain_that_begins_again_is_restored(tmp_path: Path) -> None:
     assert numbers(second.database) == [1, 2, 3]
     assert second.standby.id == one
     assert (second.directory / "access.key").read_text() == "the key"
+    second.close()
+    world.close()
+
+
+def stuck(tmp_path: Path, bucket: Faulty | None = None) -> tuple[World, Standing]:
+    """A standby with item 1, whose primary has crashed, has made a base, and has items 1 and 2."""
+    world = begun(World(tmp_path / "data", place_in(tmp_path, bucket)))
+    put(world.database, 1)
+    world.step()
+    second = standing(world)
+    world.crash()
+    world.open()
+    put(world.database, 2)
+    world.step()
+    second.look = lambda: numbers(second.database)
+    return world, second
+
+
+def test_a_standby_serves_what_it_has_while_it_is_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "PATIENCE", ())
+    bucket = Faulty(Folders(tmp_path))
+    world, second = stuck(tmp_path, bucket)
+    bucket.fault = lambda name, key: "refused" if name == "open" and "files/" in key else ""
+    second.standby.step()
+    shown = second.standby.shown()
+    assert "the store cannot be restored: open of" in shown["problem"]
+    assert not shown["may_be_promoted"]
+    assert numbers(second.database) == [1]
+    second.crash()
+    second.open()
+    bucket.fault = well
+    second.standby.step()
+    assert (len(second.again), second.standby.problem) == (1, "")
+    assert second.looks[-1] == [1]
+    assert second.told[-1] == "100% of the files"
+    assert all(look == [1] for look in second.looks)
+    with pytest.raises(InternalServerError, match="is a standby"):
+        put(second.database, 3)
+    second.close()
+    second.open()
+    assert not (second.directory / "copy" / "next").exists()
+    second.step()
+    assert numbers(second.database) == [1, 2]
+    second.close()
+    world.close()
+
+
+def test_a_standby_that_ends_while_it_is_restored_has_its_store(tmp_path: Path) -> None:
+    world, second = stuck(tmp_path)
+    second.look = lambda: second.standby._stop.set()
+    second.standby.step()
+    assert second.again == []
+    second.close()
+    second.look = lambda: None
+    second.open()
+    assert not (second.directory / "copy" / "next").exists()
+    assert numbers(second.database) == [1]
+    second.standby.step()
+    second.close()
+    second.open()
+    assert numbers(second.database) == [1, 2]
+    second.close()
+    world.close()
+
+
+def test_a_standby_without_room_for_two_stores_gives_up_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, second = stuck(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 20))
+    second.standby.step()
+    assert (len(second.again), second.looks) == (1, [])
+    second.close()
+    second.open()
+    assert numbers(second.database) == [1, 2]
+    second.close()
+    world.close()
+
+
+def test_a_standby_that_is_killed_while_its_store_is_replaced_is_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, second = stuck(tmp_path)
+    second.standby.step()
+    second.close()
+
+    class Killed(BaseException):
+        pass
+
+    def replace(path: Path, target: Path) -> None:
+        if path.name == "rocks":
+            raise Killed
+        os.replace(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace)
+        with pytest.raises(Killed):
+            second.open()
+    assert (second.directory / "FORMAT").exists()
+    second.open()
+    assert numbers(second.database) == [1, 2]
     second.close()
     world.close()
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import boto3
 import orjson
@@ -20,6 +23,7 @@ from serving import Server, free_port, serving
 from worlds import table_of
 
 _ASKED_MAX = 20_000
+BUCKET = "hashrange-copies"
 
 
 def run(*arguments: str) -> Result:
@@ -142,3 +146,67 @@ def test_a_standby_that_is_lost_is_withdrawn(tmp_path: Path) -> None:
         assert done.stdout.startswith(f"withdrawn: {one}")
         assert one not in run("status", "--copy", copy).stdout
         assert "has no standby" in run("withdraw", "--copy", copy).stderr
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An S3 API that nobody here wrote: moto's, or that of HASHRANGE_TEST_S3_ENDPOINT."""
+    if given := os.environ.get("HASHRANGE_TEST_S3_ENDPOINT", ""):
+        yield given
+        return
+    moto = pytest.importorskip("moto.server")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    server = moto.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+def test_of_two_standbys_one_takes_over_and_the_other_follows(tmp_path: Path, endpoint: str) -> None:
+    store = boto3.client("s3", endpoint_url=endpoint)
+    if BUCKET not in [one["Name"] for one in store.list_buckets()["Buckets"]]:
+        store.create_bucket(Bucket=BUCKET)
+    copy, s3 = f"s3://{BUCKET}/{uuid4().hex}", ("--s3-endpoint", endpoint)
+    with ExitStack() as stack:
+        primaries = stack.enter_context(ExitStack())
+        primary = primaries.enter_context(
+            serving("--data-dir", str(tmp_path / "one"), "--copy-to", copy, *s3, "--copy-ack")
+        )
+        first = client_of(primary)
+        first.create_table(**table_of("table", "p"))
+        put(first, "before the base")
+        wait_for_base(primary)
+        put(first, "behind the base")
+        standbys = {
+            name: stack.enter_context(
+                serving("--copy", copy, "--data-dir", str(tmp_path / name), *s3, name="standby")
+            )
+            for name in ("two", "three")
+        }
+        for standby in standbys.values():
+            wait_for(lambda: has(client_of(standby), "behind the base"))  # noqa: B023 (called at once)
+        put(first, "last")
+        primaries.close()
+
+        def promote(name: str) -> int:
+            return run("promote", "--endpoint-url", standbys[name].endpoint).exit_code
+
+        with ThreadPoolExecutor(2) as pool:
+            codes = dict(zip(standbys, pool.map(promote, standbys), strict=True))
+        assert sorted(codes.values()) == [0, 1]
+        winner, loser = sorted(codes, key=lambda name: codes[name])
+        now_first, second = client_of(standbys[winner]), client_of(standbys[loser])
+        put(now_first, "of the new primary")
+        assert has(now_first, "last")
+        wait_for(lambda: has(second, "of the new primary"))
+    done = run("verify", "--copy", copy, *s3, "--restore", "--against", str(tmp_path / winner))
+    assert done.exit_code == 0, done.output
+    back = str(tmp_path / "back")
+    assert run("restore", "--copy", copy, *s3, "--data-dir", back).exit_code == 0
+    done = CliRunner().invoke(main, ["check", back])
+    assert done.exit_code == 0, done.output
+    for key in store.list_objects_v2(Bucket=BUCKET, Prefix=copy.rpartition("/")[2])["Contents"]:
+        store.delete_object(Bucket=BUCKET, Key=key["Key"])

@@ -50,7 +50,9 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 def encode_manifest(manifest: Manifest, key: Key | None) -> bytes:
     """The object of a manifest."""
     content = msgspec.json.encode(manifest)
-    return encode({"kind": _KIND, "epoch": manifest.epoch, "batch": manifest.batch}, content, key)[0]
+    return b"".join(
+        encode({"kind": _KIND, "epoch": manifest.epoch, "batch": manifest.batch}, content, key)[0]
+    )
 
 
 def decode_manifest(read: Callable[[int], bytes], key: Key | None) -> Manifest:

@@ -53,17 +53,18 @@ _encode_header = msgspec.json.Encoder(order="deterministic").encode
 
 class Writer:
     """Writes an object piece by piece through `write`, which takes anything like bytes, in constant memory.
-    `quick`: without compressing."""
+    What is written must not change before `finish`: pieces as large as a chunk are not copied. `quick`:
+    without compressing."""
 
     def __init__(
         self, write: Callable[[Any], object], header: Header, key: Key | None, *, quick: bool = False
     ) -> None:
         self._write = write
-        self._quick = quick
         self._digest = hashlib.sha256()
-        self._held = bytearray()
+        self._held: list[memoryview] = []  # of the next chunk
+        self._room = CHUNK_BYTES
         self._cipher: Cipher | None = None
-        self._compressor = zstd.ZstdCompressor(_LEVEL)
+        self._compressor = None if quick else zstd.ZstdCompressor(_LEVEL)
         head = dict(header)
         salt = b""
         if key is not None:
@@ -77,53 +78,56 @@ class Writer:
     def write(self, data: Data) -> None:
         """Add to the content."""
         view = memoryview(data)
-        while len(self._held) + len(view) > CHUNK_BYTES:
-            room = CHUNK_BYTES - len(self._held)
-            self._chunk(self._held + view[:room] if self._held else view[:room], last=False)
-            self._held = bytearray()
-            view = view[room:]
-        self._held += view
+        while len(view) > self._room:
+            self._held.append(view[: self._room])
+            view = view[self._room :]
+            self._chunk(last=False)
+        self._held.append(view)
+        self._room -= len(view)
 
     def finish(self) -> str:
         """Write the end; returns the digest of the object, in hexadecimal."""
-        self._chunk(self._held, last=True)
+        self._chunk(last=True)
         digest = self._digest.digest()
         self._write(digest)
         return digest.hex()
 
-    def _chunk(self, content: bytearray | memoryview, *, last: bool) -> None:
+    def _chunk(self, *, last: bool) -> None:
+        held = [piece for piece in self._held if piece]
+        self._held, self._room = [], CHUNK_BYTES
         flags = _LAST if last else 0
-        stored: Data = content
-        if not self._quick and self._shrinks(content):
+        stored: Data = held[0] if len(held) == 1 else b"".join(held)
+        if self._compressor is not None and _shrinks(self._compressor, stored):
             flags |= _COMPRESSED
-            stored = self._compressed(content)
+            stored = _compressed(self._compressor, stored)
         if self._cipher is not None:
             stored = self._cipher.seal(stored, flags)
         self._put((len(stored) | flags).to_bytes(_HEAD_BYTES))
         self._put(stored)
-
-    def _shrinks(self, content: bytearray | memoryview) -> bool:
-        middle = max(0, len(content) - _SAMPLE_BYTES) // 2
-        sample = memoryview(content)[middle : middle + _SAMPLE_BYTES]
-        return len(self._compressed(sample)) < _WORTH * len(sample)
-
-    def _compressed(self, content: bytearray | memoryview) -> bytes:
-        return self._compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
 
     def _put(self, data: Data) -> None:
         self._digest.update(data)
         self._write(data)
 
 
+def _shrinks(compressor: zstd.ZstdCompressor, content: Data) -> bool:
+    middle = max(0, len(content) - _SAMPLE_BYTES) // 2
+    sample = memoryview(content)[middle : middle + _SAMPLE_BYTES]
+    return len(_compressed(compressor, sample)) < _WORTH * len(sample)
+
+
+def _compressed(compressor: zstd.ZstdCompressor, content: Data) -> bytes:
+    return compressor.compress(content, zstd.ZstdCompressor.FLUSH_FRAME)
+
+
 def encode(
     header: Header, content: bytes | bytearray, key: Key | None, *, quick: bool = False
-) -> tuple[bytes, str]:
-    """An object in memory, and its digest."""
+) -> tuple[list[Data], str]:
+    """The pieces of an object in memory, which may be parts of `content`; and its digest."""
     pieces: list[Data] = []
     writer = Writer(pieces.append, header, key, quick=quick)
     writer.write(content)
-    digest = writer.finish()
-    return b"".join(pieces), digest
+    return pieces, writer.finish()
 
 
 class Reader:

@@ -16,7 +16,7 @@ from hashrange_replication.failures import Damaged
 from hashrange_replication.format.batches import Batch, frames
 from hashrange_replication.format.names import SegmentName
 from hashrange_replication.format.objects import Reader, encode
-from hashrange_replication.format.sealing import Key
+from hashrange_replication.format.sealing import Data, Key
 
 _KIND: Final = "segment"
 
@@ -53,9 +53,9 @@ class SegmentHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 def encode_segment(
     header: SegmentHeader, content: bytes | bytearray, key: Key | None, *, quick: bool = False
-) -> tuple[bytes, str]:
-    """The object of a segment, whose frames of batches are `content`; and its digest. `quick` is as in
-    `objects.Writer`."""
+) -> tuple[list[Data], str]:
+    """The pieces of the object of a segment, whose frames of batches are `content`, and its digest: as
+    `objects.encode`."""
     return encode({"kind": _KIND, "segment": msgspec.to_builtins(header)}, content, key, quick=quick)
 
 

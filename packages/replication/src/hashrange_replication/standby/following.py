@@ -15,7 +15,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Event, RLock, Thread
 from typing import Any, Final, Protocol
@@ -29,11 +28,11 @@ from hashrange.storage.capabilities import Follower
 from hashrange_replication import chain, lease
 from hashrange_replication.failures import ERRORS, CopyError, Damaged
 from hashrange_replication.format.batches import Batch
-from hashrange_replication.format.sealing import Key
 from hashrange_replication.format.segments import Segment
 from hashrange_replication.lease import Record, Watch
 from hashrange_replication.place import Place
-from hashrange_replication.running import Copying, Options, Succession
+from hashrange_replication.restore import Progress
+from hashrange_replication.running import Copying, Setup, Succession
 from hashrange_replication.spool import SPOOL
 from hashrange_replication.standby import telling
 from hashrange_replication.state import FOLDER, State, read_state, write_state
@@ -74,58 +73,37 @@ class Note(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Standby:
-    """Follows the copy at `place` with the store in `directory`, from `begin` on. The other arguments are
-    those of `Copying`. `promote_after`: the standby promotes itself when the primary has been silent for so
-    many seconds; None: only when it is asked to.
+    """Follows the copy at `place` with the store in `directory`, from `begin` on. `promote_after`:
+    the standby promotes itself when the primary has been silent for so many seconds; None: only when it is
+    asked to.
 
-    `again` is called, once, with the reason when the store can no longer follow. `succeeding` is called when
-    a promotion begins, `promoted` when the engine accepts writes.
+    `again` is called with the reason, and with how to tell progress, when the store can no longer follow;
+    after one of `ERRORS` it is called again by the next step. It may take long: the standby serves what it
+    has meanwhile. `succeeding` is called when a promotion begins, `promoted` when the engine accepts writes.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        directory: Path,
-        place: Place,
-        key: Key | None,
-        options: Options,
-        *,
-        where: str,
-        clock: Callable[[], float],
-        now: Callable[[], float],
-        random: Callable[[int], bytes],
-        wait: Callable[[float], object] | None = None,
-        promote_after: float | None = None,
-    ) -> None:
+    def __init__(self, engine: Engine, setup: Setup, *, promote_after: float | None = None) -> None:
         """Raises CopyError for a directory that is no standby of this copy."""
+        directory, place = setup.directory, setup.place
         state = read_state(directory)
         if state is None or state.place != place.shown:
             raise CopyError(_foreign(directory, place))
         self.id = state.owner
         self.place = place
         self._engine = engine
+        self._setup = setup
         self._directory = directory
-        self._key = key
-        self._where = where
-        self._clock = clock
-        self._now = now
-        self._copying = partial(
-            Copying,
-            *(engine, directory, place, key, options),
-            where=where,
-            clock=clock,
-            now=now,
-            random=random,
-            wait=wait,
-        )
+        self._key = setup.key
+        self._clock = setup.clock
+        self._now = setup.now
         self._promote_after = promote_after
         self._state = state
         self._lock = RLock()
         self._stop = Event()
         self._thread: Thread | None = None
-        self._watch = Watch(place, now)
+        self._watch = Watch(place, setup.now)
         self._epoch = state.epoch
-        self._known_at = now()
+        self._known_at = setup.now()
         self._told_at = -TELL_SECONDS
         self._moment = 0
         self.at = chain.Position(0, 1, "", 0)
@@ -137,7 +115,9 @@ class Standby:
         self._is_forced = False
         self.is_done = False
         """Whether the standby follows no more: it was promoted, or the store cannot follow."""
-        self.again: Callable[[str], None] = lambda why: None
+        self._stuck = ""  # why the store can no longer follow, until `again` is done
+        self._restoring = ""
+        self.again: Callable[[str, Progress], None] = lambda why, progress: None
         self.succeeding: Callable[[Copying], None] = lambda copying: None
         self.promoted: Callable[[Copying], None] = lambda copying: None
 
@@ -160,7 +140,23 @@ class Standby:
     # A step.
 
     def step(self) -> None:
-        """Follow the copy to its end. What fails is a `problem` until the next step."""
+        """Follow the copy to its end, or have the store restored. What fails is a `problem` until the next
+        step."""
+        self._step()
+        if self._stuck:
+            try:
+                self.again(self._stuck, self._progress)
+                self._stuck = self._restoring = ""
+            except ERRORS as error:
+                self.problem = f"the store cannot be restored: {error}"
+
+    def _progress(self, step: str, done: int, total: int) -> None:
+        """As `Progress`. Raises CopyError when the standby ends."""
+        if self._stop.is_set():
+            raise CopyError("the standby ends")
+        self._restoring, self.problem = f"{done / (total or 1):.0%} of the {step}", ""
+
+    def _step(self) -> None:
         with self._lock:
             self._is_forced = False
             if self.is_done:
@@ -254,7 +250,7 @@ class Standby:
         if not self.is_done:
             self.is_done = True
             _log.warning("the standby is restored again", extra={"fields": {"cause": why}})
-            self.again(why)
+            self._stuck = why
 
     def _register(self, record: Record) -> None:
         if record.standby != self.id and not record.standby and record.owner != self.id:
@@ -266,7 +262,7 @@ class Standby:
         self._told_at = self._now()
         told = telling.Told(
             id=self.id,
-            where=self._where,
+            where=self._setup.where,
             batch=self.batch,
             moment=self._moment,
             at=int(self._clock() * _MILLIS),
@@ -290,7 +286,8 @@ class Standby:
             if self.is_done:
                 raise CopyError("the standby is being restored, or is the primary already.")
             self._write_state()
-            copying = self._copying(succession=Succession(self._watch, self._catch_up, not force))
+            succession = Succession(self._watch, self._catch_up, not force)
+            copying = Copying(self._engine, self._setup, succession)
             self.succeeding(copying)
             try:
                 copying.begin()
@@ -349,7 +346,7 @@ class Standby:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        if self.is_done:
+        if self.is_done and not self._stuck:
             return
         try:
             self._write_state()
@@ -366,9 +363,9 @@ class Standby:
 
     @property
     def is_agreed(self) -> bool:
-        """Whether the primary has agreed to this standby, so that it may be promoted."""
+        """Whether the primary has agreed to this standby, and its store follows: it may be promoted."""
         record = self._watch.record
-        return record is not None and record.yields_to(self.id)
+        return record is not None and record.yields_to(self.id) and not self._stuck
 
     def refusal(self) -> str:
         """Why a request is refused, and what to do."""
@@ -395,6 +392,8 @@ class Standby:
         }
         if self._moment:
             shown["last_commit"] = show_moment(self._moment / _MILLIS)
+        if self._restoring:
+            shown["restoring"] = self._restoring
         if self.problem:
             shown["problem"] = self.problem
         return shown

@@ -74,6 +74,23 @@ class NewDirectory:
                 path.unlink(missing_ok=True)
         sync_directory(directory)
 
+    def take(self, other: Path) -> None:
+        """Move a whole store here from a directory on the same disk, with all that is beside it; a crash
+        meanwhile leaves both unusable. Raises StorageError."""
+        directory = self._directory
+        try:
+            for path in sorted(other.iterdir(), key=lambda path: path.name != "FORMAT"):
+                path.replace(directory / path.name)
+            sync_directory(other)
+            self._accept()
+        except OSError as error:
+            raise unusable(directory, error) from error
+
+    def _accept(self) -> None:
+        sync_directory(self._directory)
+        (self._directory / COPYING).unlink()
+        sync_directory(self._directory)
+
     def finish(self, batch: int) -> None:
         """Make the closed store in `rocks` durable and usable; `batch` is the number of its last batch.
         Raises StorageError, UnreadableManifest."""
@@ -85,8 +102,7 @@ class NewDirectory:
             write_mark(directory, Mark(True, manifest.store_id, batch, manifest.last_sequence))
             write_format(directory)
             sync_directory(directory.parent)
-            (directory / COPYING).unlink()
-            sync_directory(directory)
+            self._accept()
         except OSError as error:
             raise unusable(directory, error) from error
 

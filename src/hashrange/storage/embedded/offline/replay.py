@@ -120,6 +120,20 @@ def renounce(directory: Path, origin: str) -> None:
         raise unusable(directory, error) from error
 
 
+def succeed(directory: Path, other: Path, parts: Sequence[str]) -> bool:
+    """Put the store of `other`, a directory on the same disk, in the place of one that was renounced, of
+    which the `parts` are removed. Returns False if `other` has no whole store, as after a crash of this
+    function. Raises DataDirectoryLocked, StorageError."""
+    if is_unfinished(other) or not (other / "FORMAT").exists():
+        return False
+    new = NewDirectory(directory, f"the store in {other}", parts)
+    try:
+        new.take(other)
+    finally:
+        new.close()
+    return True
+
+
 def is_unfinished(directory: Path) -> bool:
     """Whether the directory holds an unfinished copy."""
     return (directory / COPYING).exists()
