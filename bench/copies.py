@@ -2,7 +2,8 @@
 
     stores   records a second of `hashrange copy`, between directories and a PostgreSQL of its own
     puts     CPU and rate of puts with `serve --copy-to` a folder, beside those without
-    size     the first base, verify and restore of a large store, beside `cp` and zstd
+    size     the first base, verify and restore of a large store, beside `cp` and zstd; and how fast a standby
+             that stood still takes in what was committed meanwhile, a twentieth of the store
 
 Of `stores` the time is that of the whole command: starting, copying, reading back and comparing. `puts` sends
 to two servers at the same time, one that ships and one that does not, so that whatever else the machine does
@@ -13,9 +14,11 @@ the process.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
+import signal
 import string
 import subprocess
 import sys
@@ -29,14 +32,17 @@ from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Final, NamedTuple
+from urllib.request import urlopen
 
 from bench.load import SCRIPT, run_wrk, write_requests
 from bench.postgres import cluster
 from bench.report import machine, table
-from bench.servers import COMPILED, Running, Server, cpu_us, hashrange, running
+from bench.servers import COMPILED, Running, Server, cpu_us, free_port, hashrange, running
 from bench.wire import Request, call, render
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
+from hashrange_replication.place import place_of
+from hashrange_replication.status import status
 
 SCHEMA: Final = "bench_copies"
 SPACE: Final = 70
@@ -46,8 +52,14 @@ _RECORDS_PER_BODY: Final = 5_000
 
 def fill(directory: Path, records: int, value: Callable[[Random], bytes]) -> None:
     """Make a store with this number of records."""
-    random = Random(0)
     engine = EmbeddedEngine(directory)
+    fill_store(engine, records, value)
+    engine.close()
+
+
+def fill_store(engine: EmbeddedEngine, records: int, value: Callable[[Random], bytes], seed: int = 0) -> None:
+    """Put so many records, of other keys for each seed."""
+    random = Random(seed)
 
     def body(txn: Transaction) -> None:
         size = 0
@@ -59,7 +71,6 @@ def fill(directory: Path, records: int, value: Callable[[Random], bytes]) -> Non
 
     for _ in range(records // _RECORDS_PER_BODY):
         engine.write(body)
-    engine.close()
 
 
 # -- Stores -----------------------------------------------------------------------------------------------
@@ -218,9 +229,10 @@ def _memory(pid: int) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-_BASE: Final = """
+_SHIPPED: Final = """
 import os, sys, time
 from pathlib import Path
+from bench.copies import fill_store, large_value
 from hashrange.storage.embedded import EmbeddedEngine
 from hashrange_replication.place import place_of
 from hashrange_replication.running import Copying, Setup
@@ -229,20 +241,63 @@ setup = Setup(directory=Path(sys.argv[1]), place=place_of(sys.argv[2], make=True
     clock=time.time, now=time.monotonic, random=os.urandom)
 copying = Copying(engine, setup)
 copying.begin()
-copying.bases.make()
+if len(sys.argv) == 3:
+    copying.bases.make()
+else:
+    copying.start()
+    fill_store(engine, int(sys.argv[3]), large_value, seed=1)
 copying.close()
 engine.close()
 """
+"""Makes the first base of a store; or writes so many records more, and ships them."""
+
+
+def large_value(random: Random) -> bytes:
+    """1 KB, of which a third is as good as random."""
+    return _words(random, 700).encode() + random.randbytes(300)
+
+
+def catch_up(python: list[str], store: Path, copied: Path, scratch: Path, records: int) -> Took:
+    """A standby that is stopped while the primary writes: from its continuation to the last commit."""
+    place = place_of(str(copied))
+
+    port, admin_port = free_port(), free_port()
+
+    def is_level() -> bool:
+        with urlopen(f"http://127.0.0.1:{admin_port}/health") as answer:
+            health = json.load(answer)
+        return bool(health["of_rings"]["replication"].get("last_commit") == last)
+
+    directory = scratch / "standby"
+    arguments = ["--copy", str(copied), "--data-dir", str(directory), "--port", str(port)]
+    arguments += ["--admin-port", str(admin_port)]
+    standby = subprocess.Popen([*python, "-m", "hashrange", "standby", *arguments], stdout=subprocess.DEVNULL)
+    try:
+        while not status(place, None, time.time())["standbys"]:
+            time.sleep(_LOOK_SECONDS)
+        standby.send_signal(signal.SIGSTOP)
+        took([*python, "-c", _SHIPPED, str(store), str(copied), str(records)])
+        last = status(place, None, time.time())["last_commit"]
+        cpu, began = cpu_us(standby.pid), time.perf_counter()
+        standby.send_signal(signal.SIGCONT)
+        while not is_level():
+            time.sleep(_LOOK_SECONDS)
+        seconds = time.perf_counter() - began
+        return Took(seconds, (cpu_us(standby.pid) - cpu) / 1e6, _memory(standby.pid))
+    finally:
+        standby.send_signal(signal.SIGCONT)
+        standby.terminate()
+        standby.wait()
 
 
 def size(scratch: Path, given: argparse.Namespace) -> list[str]:
     store, copied = scratch / "store", scratch / "copied"
-    fill(store, int(given.gib * 1e6), lambda random: _words(random, 700).encode() + random.randbytes(300))
+    fill(store, int(given.gib * 1e6), large_value)
     bytes_ = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
     python = [str(COMPILED / "bin" / "python") if COMPILED.exists() else sys.executable]
     replica = [*python, "-m", "hashrange", "replica"]
     programs = {
-        "the first base": [*python, "-c", _BASE, str(store), str(copied)],
+        "the first base": [*python, "-c", _SHIPPED, str(store), str(copied)],
         "replica verify": [*replica, "verify", "--copy", str(copied)],
         "replica restore": [*replica, "restore", "--copy", str(copied), "--data-dir", str(scratch / "back")],
         "cp -r, sync": ["sh", "-c", f"cp -r {store} {scratch}/cp && sync -f {scratch}/cp"],
@@ -253,21 +308,19 @@ def size(scratch: Path, given: argparse.Namespace) -> list[str]:
         ],
     }
     rows = []
-    for name, command in programs.items():
-        done = took(command)
-        rows.append(
-            [
-                name,
-                f"{done.seconds:.1f}",
-                f"{bytes_ / 1e6 / done.seconds:.0f}",
-                f"{bytes_ / 1e6 / done.cpu:.0f}",
-                f"{done.memory:.0f}",
-            ]
-        )
+
+    def add(name: str, done: Took, megabytes: float) -> None:
+        rates = [f"{megabytes / done.seconds:.0f}", f"{megabytes / done.cpu:.0f}"]
+        rows.append([name, f"{done.seconds:.1f}", *rates, f"{done.memory:.0f}"])
         print(rows[-1], flush=True)
+
+    for name, command in programs.items():
+        add(name, took(command), bytes_ / 1e6)
         for made in (scratch / "cp", scratch / "tar"):
             shutil.rmtree(made, ignore_errors=True)
             made.unlink(missing_ok=True)
+    more = int(given.gib * 1e6 / 20)
+    add("a standby catches up", catch_up(python, store, copied, scratch, more), more / 1e3)
     print(f"{bytes_ / 1e6:.0f} MB on disk, of {given.gib:g} million items of 1 KB")
     return table(["", "seconds", "MB/s", "MB in a second of CPU", "memory, MiB"], rows)
 
