@@ -34,7 +34,7 @@ def test_a_strangers_schema_is_left_alone(postgres_url: str, name: str) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
         connection.execute(f"CREATE TABLE {name}.store (program text, kept integer)")
-        with pytest.raises(UnknownFormat, match="something else"):
+        with pytest.raises(UnknownFormat, match="other contents than a Hashrange store"):
             PostgresEngine(postgres_url, schema=name)
         tables = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = %s", (name,)
