@@ -47,7 +47,6 @@ from bench.wire import HOST, Request, call, render
 KEYS: Final = 100_000
 REQUESTS: Final = 30_000
 VALUE_BYTES: Final = 300
-CONNECTIONS: Final = 64
 BATCH: Final = 25
 ADMIN_PORT: Final = "admin-port"  # a file of a server's directory
 ITEMS, COUNTERS = "bench_items", "bench_counters"
@@ -312,9 +311,15 @@ def _children_us() -> int:
 
 
 def measure(
-    store: str, servers: Sequence[Running], one: Cluster, workload: str, seconds: int, seed: int
+    store: str,
+    servers: Sequence[Running],
+    one: Cluster,
+    workload: str,
+    seconds: int,
+    seed: int,
+    connections: int,
 ) -> Row:
-    """Send requests to all servers at the same time, over CONNECTIONS connections together."""
+    """Send requests to all servers at the same time, over so many connections together."""
     files = []
     for at, started in enumerate(servers):
         noise = random.Random(seed * 10 + at)
@@ -333,7 +338,7 @@ def measure(
                     f"http://{HOST}:{file[0].port}/",
                     file[1],
                     file[2],
-                    CONNECTIONS // len(servers),
+                    connections // len(servers),
                     seconds,
                 ),
                 files,
@@ -396,6 +401,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=8, metavar="S", help="of each run (default: 8)")
     parser.add_argument("--rounds", type=int, default=1, metavar="N", help="medians are shown (default: 1)")
     parser.add_argument("--servers", type=int, default=1, help="how many share PostgreSQL (default: 1)")
+    parser.add_argument("--connections", type=int, default=64, help="to all servers together (default: 64)")
     parser.add_argument("--clients", default="16,32", metavar="COUNTS", help="of pgbench; 0: not at all")
     parser.add_argument("--no-embedded", action="store_true", help="leave the embedded engine out")
     parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="of PostgreSQL")
@@ -434,7 +440,7 @@ def main() -> None:
             for workload in workloads:
                 for store, servers in stores.items():
                     seconds = options.seconds if round_ else 1  # the first round warms the caches
-                    row = measure(store, servers, one, workload, seconds, round_)
+                    row = measure(store, servers, one, workload, seconds, round_, options.connections)
                     rows += [row] if round_ else []
                 for number in clients if round_ and workload in _SCRIPTS else ():
                     rows.append(pgbench(one, workload, number, options.seconds, scratch))
