@@ -10,7 +10,7 @@ import gzip
 
 import orjson
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from console_browsing import (
     BROWSERS,
@@ -32,7 +32,7 @@ def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(browsers: Browse
     with console() as (database, admin), browsers.page(admin, kind) as page:
         page.keyboard.press("/")
         page.keyboard.type("ord")
-        assert page.locator("#tables tbody tr:visible").count() == 1
+        expect(page.locator("#tables tbody tr:visible")).to_have_count(1)
         page.get_by_role("link", name="orders").focus()
         page.keyboard.press("Enter")
         page.wait_for_url("**/console/t/orders")
@@ -55,7 +55,7 @@ def test_a_table_is_opened_and_an_attribute_changed_by_keyboard(browsers: Browse
         assert stored(database) == ITEM | {"empty": {"S": "filled"}}
         page.get_by_role("button", name="Undo").press("Enter")
         page.get_by_text("Undone: the item is as it was before.").wait_for()
-        assert page.get_by_text("filled", exact=True).count() == 0
+        expect(page.get_by_text("filled", exact=True)).to_have_count(0)
         assert stored(database) == ITEM
 
 
@@ -461,7 +461,7 @@ def test_reading_needs_no_javascript(browsers: Browsers) -> None:
     with console() as (_, admin), browsers.page(admin, java_script_enabled=False) as page:
         page.get_by_role("link", name="orders").click()
         page.get_by_role("link", name="Next").click()
-        assert page.get_by_role("region", name="Items").get_by_role("row").count() == 12
+        expect(page.get_by_role("region", name="Items").get_by_role("row")).to_have_count(12)
         page.get_by_role("link", name="Previous").click()
         page.get_by_role("region", name="Items").get_by_role("link").first.click()
         assert page.get_by_role("navigation", name="Views of this item").is_visible()
@@ -477,13 +477,13 @@ def test_a_write_appears_in_the_stream_page_without_reloading(browsers: Browsers
         put(database, 1, city={"S": "Basel"})
         row = page.get_by_role("row").nth(1)
         row.get_by_text("Basel").wait_for()
-        assert row.get_by_text("Bern").count() == 1
+        expect(row.get_by_text("Bern")).to_have_count(1)
         page.get_by_role("button", name="Pause").click()
         put(database, 2)
         page.get_by_role("button", name="Go on (1 new)").click()
         page.get_by_role("link", name="live · 2").wait_for()
         assert page.evaluate("window.same")
-        assert page.get_by_role("row").count() == 4
+        expect(page.get_by_role("row")).to_have_count(4)
 
 
 def test_requests_appear_as_they_come(browsers: Browsers) -> None:
