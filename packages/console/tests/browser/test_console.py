@@ -414,7 +414,7 @@ def test_an_index_with_keys_of_several_attributes_and_an_item_for_it(browsers: B
         for name, value in {"league": "a", "region": "eu", "round": "final", "year": "2026"}.items():
             page.get_by_role("button", name=f"Add {name}", exact=True).press("Enter")
             page.keyboard.type(value)
-        page.get_by_text("What will be saved").wait_for()
+        page.locator(".changes ins", has_text="2026").wait_for()
         page.keyboard.press("Control+Enter")
         page.wait_for_url("**/item?key=**")
         page.goto(admin.url + "/console/ask?table=games")
