@@ -17,6 +17,7 @@ import argparse
 import itertools
 import os
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -112,10 +113,9 @@ class World:
         """How many seconds a command took, and what it used."""
         began = time.monotonic()
         process = self.command(*arguments)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        used = _used_until_end(process)
         assert process.returncode == 0, (self.folder / "commands.log").read_text()[-2000:]
-        return time.monotonic() - began, Used(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+        return time.monotonic() - began, used
 
     @contextmanager
     def syncing(self, file: Path) -> Iterator[list[Used]]:
@@ -126,9 +126,7 @@ class World:
             yield used
         finally:
             process.send_signal(signal.SIGTERM)
-            _, _, usage = os.wait4(process.pid, 0)
-            process.returncode = 0
-            used.append(Used(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
+            used.append(_used_until_end(process))
 
     def count(self, side: str, table: str) -> int:
         """How many items a table has."""
@@ -140,6 +138,20 @@ class World:
             if "LastEvaluatedKey" not in page:
                 return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+
+def _used_until_end(process: subprocess.Popen[bytes]) -> Used:
+    """Waits for the end of a process. Its peak is read from /proc, as `ru_maxrss` counts the memory of the
+    process that started it, too."""
+    peak = 0
+    while True:
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        if ended:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return Used(used.ru_utime + used.ru_stime, peak / 1024)
+        found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+        peak = max(peak, int(found[1])) if found else peak
+        time.sleep(POLL_SECONDS)
 
 
 class Arrivals(threading.Thread):
