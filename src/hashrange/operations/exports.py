@@ -209,7 +209,7 @@ def _incremental(txn: Transaction, table: Table, request: Request, context: Cont
         raise InvalidExportTimeException(f"{_PERIOD}greater than 24 hours")  # [assumed] the words
     high = stamp_at(end) - 1
     txn.stamp(high)  # no later commit gets a stamp up to `high`
-    low = max(stamp_at(begin) - 1, hold.since, table.history.after if table.history is not None else 0)
+    low = max(stamp_at(begin) - 1, recording.kept_since(table, hold, now))
     return _Moments(high, low, 0.0, begin, end)
 
 

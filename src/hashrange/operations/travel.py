@@ -37,7 +37,7 @@ from hashrange.storage.api import Engine, Reader, Transaction
 from hashrange.tables.definitions import catalog
 from hashrange.tables.definitions.spans import moment_of, stamp_at, stamp_through
 from hashrange.tables.definitions.table import Table
-from hashrange.tables.history import versions
+from hashrange.tables.history import recording, versions
 from hashrange.tables.history.past import Past
 from hashrange.tables.items import keys, records
 from hashrange.tables.items.item_change import Occasion
@@ -249,13 +249,12 @@ class Travel:
     def _since(self, table: Table, now: float) -> int:
         """The earliest stamp of a table's window."""
         hold = recovery.hold_of(table)
-        if hold is None or table.history is None:
+        if hold is None:
             raise NoPast(
                 f"Table {table.full_name} has no past: its recovery is off. Enable it with "
                 "UpdateContinuousBackups; the past is stored from then on."
             )
-        least = max(hold.since, table.history.after)
-        return max(least, stamp_through(now - (hold.seconds or 0)))
+        return max(recording.kept_since(table, hold, now), stamp_through(now - (hold.seconds or 0)))
 
 
 def _undo(

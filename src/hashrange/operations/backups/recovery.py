@@ -17,6 +17,7 @@ from hashrange.storage.api import Transaction
 from hashrange.tables.definitions.dropped import PITR
 from hashrange.tables.definitions.spans import Hold, moment_of, stamp_at, stamp_through
 from hashrange.tables.definitions.table import Table
+from hashrange.tables.history import recording
 
 DAY_SECONDS: Final = 24 * 3600
 DAYS_MAX: Final = 35
@@ -45,10 +46,7 @@ def window(table: Table, hold: Hold, now: float, settings: Settings) -> Window:
     The latest is never before the earliest: if recovery was just enabled, or the clock was set back, both are
     the beginning.
     """
-    since = hold.since
-    if table.history is not None:
-        since = max(since, table.history.after)
-    earliest = max(moment_of(since), now - (hold.seconds or 0))
+    earliest = max(moment_of(recording.kept_since(table, hold, now)), now - (hold.seconds or 0))
     return Window(earliest, max(now - settings.recovery_lag_seconds, earliest))
 
 

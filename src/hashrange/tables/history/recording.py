@@ -71,6 +71,16 @@ def release(txn: Transaction, table: Table, name: str) -> Table:
     return msgspec.structs.replace(table, history=history)
 
 
+def kept_since(table: Table, hold_: Hold, now: float) -> int:
+    """The earliest stamp whose state `hold_` keeps at the time `now`, whether or not the sweep has dropped
+    what is older."""
+    history = table.history
+    if history is None:
+        return hold_.since
+    dropped = _unneeded(msgspec.structs.replace(history, holds=(hold_,)), now)
+    return max(hold_.since, history.spans[dropped].after)
+
+
 def is_due(history: History, now: float) -> bool:
     """Whether `tended` has something to do."""
     return (
