@@ -17,8 +17,7 @@ from serving import READY_SECONDS_MAX, read_lines
 _IN_TERMINAL = """
 import fcntl, runpy, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-if sys.argv[1] == "nohup":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[1] == "nohup" else signal.SIG_DFL)
 del sys.argv[1]
 runpy.run_module("hashrange", run_name="__main__", alter_sys=True)
 """
