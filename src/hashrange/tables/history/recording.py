@@ -75,8 +75,7 @@ def kept_since(table: Table, hold_: Hold, now: float) -> int:
     """The earliest stamp whose state `hold_` keeps at the time `now`, whether or not the sweep has dropped
     what is older."""
     history = table.history
-    if history is None:
-        return hold_.since
+    assert history is not None  # it has the hold
     dropped = _unneeded(msgspec.structs.replace(history, holds=(hold_,)), now)
     return max(hold_.since, history.spans[dropped].after)
 
